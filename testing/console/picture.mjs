@@ -1,7 +1,11 @@
-// Draws the console's overview as it looks with numbers that are made up, as an SVG for documents: the page and its styles as they are, so
-// that a picture that has grown old is found by comparing it with a new one.
+// Draws the console's overview as it looks with numbers that are made up, as a PNG for documents. The picture has a digest of the page and its
+// styles in it, by which one that has grown old is found: the same page has other pixels where the fonts are others.
 
-const [WIDTH, HEIGHT] = [1280, 1480]
+import { createHash } from 'node:crypto'
+
+const [WIDTH, HEIGHT] = [1280, 1060]
+/** Length of a digest in letters. */
+const DIGEST_BYTES = 64
 const SECONDS = 120
 const END = Date.UTC(2026, 10, 2, 9, 30) / 1000
 
@@ -60,25 +64,20 @@ function tellOnce (states) {
   }
 }
 
+/** The picture, and the digest of what it shows. */
 export async function picture (browser, console) {
-  const context = await browser.newContext({ viewport: { width: WIDTH, height: HEIGHT }, timezoneId: 'UTC', colorScheme: 'light' })
+  const context = await browser.newContext({ viewport: { width: WIDTH, height: HEIGHT }, timezoneId: 'UTC', locale: 'en-GB', colorScheme: 'light' })
   const page = await context.newPage()
   await page.addInitScript(tellOnce, Array.from({ length: SECONDS + 1 }, (_, second) => overviewAt(second)))
   await page.goto(console)
   await page.locator('#link', { hasText: /^live$/ }).waitFor()
-  const [body, style] = await page.evaluate(async () => {
-    const style = await (await fetch('style.css')).text()
-    document.querySelectorAll('noscript, script, .skip').forEach((one) => one.remove())
-    return [new XMLSerializer().serializeToString(document.body), style]
-  })
+  const shown = await page.evaluate(async () => [document.body.innerText, await (await fetch('style.css')).text()])
+  const digest = createHash('sha256').update(shown.join()).digest('hex')
+  const png = await page.screenshot()
   await context.close()
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" data-theme="auto">
-<style>${style.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}
-main { overflow: hidden; }
-</style>
-<foreignObject width="${WIDTH}" height="${HEIGHT}">
-${body.replaceAll('><', '>\n<')}
-</foreignObject>
-</svg>
-`
+  // Whatever shows a PNG passes over what comes behind its last chunk.
+  return { png: Buffer.concat([png, Buffer.from(digest)]), digest }
 }
+
+/** The digest behind a picture. */
+export const digestOf = (png) => png.subarray(-DIGEST_BYTES).toString()

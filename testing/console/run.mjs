@@ -12,7 +12,7 @@ import net from 'node:net'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-import { picture } from './picture.mjs'
+import { digestOf, picture } from './picture.mjs'
 
 const [modules, executablePath, base, routes, late, originPort, front, screenshots] = process.argv.slice(2)
 const playwright = await import(pathToFileURL(path.join(modules, 'playwright-core/index.mjs')))
@@ -24,7 +24,7 @@ const PAINT_MS = 300
 const ROUTES_MS = 1000
 const SEARCH_MS = 100
 
-const PAGES = ['overview', 'routes', 'clusters', 'certificates', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
+const PAGES = ['overview', 'routes', 'requests', 'clusters', 'replicas', 'certificates', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
 /** Names of routes, and how they are to be seen. */
 const HOSTILE = [['<script>', '<script>'], ['\u202e', '\\u{202e}txt.exe'], ['onerror=', 'onerror=']]
 
@@ -73,7 +73,7 @@ async function open (options, address = base) {
   return { page, said, close: () => context.close() }
 }
 
-const shown = (page) => page.locator('#link', { hasText: /^live$/ }).waitFor()
+const shown = (page) => page.locator('#link', { hasText: /^(live|实时)$/ }).waitFor()
 
 async function go (page, name) {
   await page.evaluate((hash) => { location.hash = hash }, `#/${name}`)
@@ -82,7 +82,7 @@ async function go (page, name) {
 
 async function settled (page, name) {
   await go(page, name)
-  if (['routes', 'clusters', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
+  if (['routes', 'requests', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
   if (name === 'changes') await page.locator('.changes > li').first().waitFor()
   if (name === 'doctor') await page.locator('.findings > li').first().waitFor()
 }
@@ -103,24 +103,26 @@ async function violations (page) {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html }) => html).join(' ')}`)
 }
 
-async function everyPage () {
+async function everyPage (locale = 'en-GB') {
   for (const colorScheme of ['light', 'dark']) {
     for (const width of [1440, 390]) {
-      const { page, said, close } = await open({ colorScheme, viewport: { width, height: 900 } })
+      const { page, said, close } = await open({ colorScheme, locale, viewport: { width, height: 900 } })
       await shown(page)
       for (const name of PAGES) {
         await settled(page, name)
-        const label = `${name} in ${colorScheme} at ${width} px`
+        const label = `${name} in ${colorScheme} at ${width} px, ${locale}`
         const found = await violations(page)
         check(found.length === 0, `${label}: nothing that keeps people out (axe) ${found.join('; ')}`)
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)
         check(wide <= 0, `${label}: nothing to scroll sideways for (${wide} px)`)
         if (screenshots) {
           await page.waitForTimeout(name === 'overview' ? 2500 : 500)
-          await page.screenshot({ path: path.join(screenshots, `${name.split('?')[0]}-${colorScheme}-${width}.png`) })
+          await page.screenshot({ path: path.join(screenshots, `${name.split('?')[0]}-${colorScheme}-${width}-${locale}.png`) })
         }
       }
-      check(said.length === 0, `${colorScheme} at ${width} px: no error and no request to elsewhere ${said.join('; ')}`)
+      const missing = await page.evaluate(async () => [...(await import('/console/language.js')).missing])
+      check(missing.length === 0, `${colorScheme} at ${width} px: every text has a translation ${missing.join('; ')}`)
+      check(said.length === 0, `${colorScheme} at ${width} px, ${locale}: no error and no request to elsewhere ${said.join('; ')}`)
       await close()
     }
   }
@@ -129,7 +131,7 @@ async function everyPage () {
 async function weight () {
   const { page, close } = await open({})
   const sizes = await page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
-    .filter(({ name }) => !/events|objects|traffic|problems|changes|doctor|data:/.test(name)).map(({ encodedBodySize }) => encodedBodySize))
+    .filter(({ name }) => !/\/(events|requests|replicas|objects|traffic|problems|changes|doctor|history)(\?|$)|data:/.test(name)).map(({ encodedBodySize }) => encodedBodySize))
   const total = sizes.reduce((sum, size) => sum + size, 0)
   figure(sizes.length > 3 && total > 0 && total <= BYTES_MAX, `the page is small: ${total} bytes compressed of ${BYTES_MAX}`)
   await close()
@@ -225,6 +227,45 @@ async function explained () {
   await source.click()
   await page.locator('.facts', { hasText: object }).waitFor()
   check(true, `a field links to the object that said it: ${object}`)
+  await close()
+}
+
+/** The console as a Chinese reader's browser asks for it, and the choice of the language. */
+async function chinese () {
+  await everyPage('zh-CN')
+  const { page, close } = await open({ locale: 'zh-CN' })
+  await page.locator('#link', { hasText: /^实时$/ }).waitFor()
+  await page.locator('h1', { hasText: '概览' }).waitFor()
+  check(await page.evaluate(() => document.documentElement.lang) === 'zh-CN', 'the page says that it is Chinese')
+  await page.locator('#language').click()
+  await shown(page)
+  await page.locator('h1', { hasText: 'Overview' }).waitFor()
+  check(true, 'another language can be chosen')
+  await close()
+}
+
+/** Requests as they end, with a filter, and held. */
+async function requestsLive () {
+  const { page, said, close } = await open({}, `${base}#/requests`)
+  await shown(page)
+  await page.locator('.rows .row', { hasText: 'web.test' }).first().waitFor()
+  const first = await page.locator('.filter .note').innerText()
+  await until(page, (before) => document.querySelector('.filter .note').innerText !== before, first)
+  check(true, 'requests are shown as they end')
+  await page.locator('.filter input').fill('4xx elsewhere.test')
+  await until(page, () => document.querySelectorAll('.rows .row:not([hidden])').length === 0)
+  http.get(front, { agent, headers: { host: 'elsewhere.test' } }, (response) => response.resume())
+  await page.locator('.rows .row', { hasText: 'elsewhere.test' }).first().waitFor()
+  const text = await page.locator('.rows').innerText()
+  check(text.includes('404') && text.includes('unknown_host') && !text.includes('web.test'), `a filter leaves those with its words: ${text.replace(/\s+/g, ' ')}`)
+  await page.locator('.filter input').fill('')
+  await page.locator('.rows .row', { hasText: 'web.test' }).first().waitFor()
+  await page.locator('.filter button').click()
+  await until(page, () => /wait/.test(document.querySelector('.filter .note').innerText))
+  const held = await page.locator('.rows').innerText()
+  await page.waitForTimeout(1200)
+  check(await page.locator('.rows').innerText() === held, 'a list that is held does not move')
+  check(said.length === 0, `no error meanwhile ${said.join('; ')}`)
   await close()
 }
 
@@ -386,13 +427,13 @@ async function awayAndBack () {
 
 /** The picture in the documents. With FOREBAY_WRITE_DOCS it is written anew. */
 async function documented () {
-  const file = new URL('../../docs/console.svg', import.meta.url)
-  const drawn = await picture(browser, base)
-  if (process.env.FOREBAY_WRITE_DOCS) fs.writeFileSync(file, drawn)
-  check(fs.readFileSync(file, 'utf8') === drawn, 'docs/console.svg is what the console looks like (FOREBAY_WRITE_DOCS=1 writes it)')
+  const file = new URL('../../docs/console.png', import.meta.url)
+  const { png, digest } = await picture(browser, base)
+  if (process.env.FOREBAY_WRITE_DOCS) fs.writeFileSync(file, png)
+  check(digestOf(fs.readFileSync(file)) === digest, 'docs/console.png shows what the console shows (FOREBAY_WRITE_DOCS=1 draws it)')
 }
 
-for (const part of [weight, manyRoutes, everyPage, hostileNames, explained, failing, sortedAndFiltered, reports, alive, theme, awayAndBack, documented]) {
+for (const part of [weight, manyRoutes, everyPage, chinese, requestsLive, hostileNames, explained, failing, sortedAndFiltered, reports, alive, theme, awayAndBack, documented]) {
   try {
     await part()
   } catch (error) {

@@ -115,7 +115,7 @@ impl Admin {
         let mut response = match &self.console {
             Some(console) if console::is_path(path) => match self.refuse(request, peer) {
                 Some(refusal) => refusal.map(Reply::from),
-                None => match console.answer(path, request.headers()).await {
+                None => match console.answer(request.uri(), request.headers()).await {
                     Answer::Whole(response) => response.map(Reply::from),
                     Answer::Events(response) => response.map(Reply::Events),
                 },
@@ -202,7 +202,9 @@ impl Admin {
                     | "/cache/status"
                     | "/status"
             );
-        (tells_of_tenants && !self.access.may_see_tenants(peer)).then(|| {
+        let is_replicas =
+            || self.console.as_ref().is_some_and(|console| console.is_replicas(path, request.headers()));
+        (tells_of_tenants && !self.access.may_see_tenants(peer) && !is_replicas()).then(|| {
             let hint =
                 "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
             response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())

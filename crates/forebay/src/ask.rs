@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use anyhow::{Context, bail};
 use http::uri::Authority;
-use http::{Method, Request, StatusCode, Uri};
+use http::{HeaderName, Method, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -86,7 +86,20 @@ impl Conversation {
 
     /// Sends a request, and reads its answer, whatever its status.
     pub(crate) async fn ask(&mut self, method: Method, target: &str) -> anyhow::Result<Answer> {
-        let request = Request::builder().method(method).uri(target).header("host", &self.host);
+        self.ask_with(method, target, None).await
+    }
+
+    /// The same with one more header.
+    pub(crate) async fn ask_with(
+        &mut self,
+        method: Method,
+        target: &str,
+        header: Option<(HeaderName, &str)>,
+    ) -> anyhow::Result<Answer> {
+        let mut request = Request::builder().method(method).uri(target).header("host", &self.host);
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
         let request = request.body(Empty::<Bytes>::new())?;
         let talk = async {
             let response = self.sender.send_request(request).await?;
@@ -107,12 +120,18 @@ impl Conversation {
 }
 
 impl Answer {
-    /// The JSON that was asked for. `whose` says whom it is from.
-    pub(crate) fn read<A: DeserializeOwned>(&self, whose: &str) -> anyhow::Result<A> {
+    /// The body, unless the answer is an error. `whose` says whom it is from.
+    pub(crate) fn content(&self, whose: &str) -> anyhow::Result<Bytes> {
         let Self { status, body } = self;
         if *status != StatusCode::OK {
             bail!("{whose} says {status}: {}", String::from_utf8_lossy(body).trim_end());
         }
-        serde_json::from_slice(body).with_context(|| format!("{whose} is no admin server of this version"))
+        Ok(body.clone())
+    }
+
+    /// The JSON that was asked for. `whose` says whom it is from.
+    pub(crate) fn read<A: DeserializeOwned>(&self, whose: &str) -> anyhow::Result<A> {
+        let body = self.content(whose)?;
+        serde_json::from_slice(&body).with_context(|| format!("{whose} is no admin server of this version"))
     }
 }

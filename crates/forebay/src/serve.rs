@@ -30,7 +30,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::admin::{self, Access, Admin, EXPLANATIONS_MAX};
 use crate::cli;
-use crate::console::Console;
+use crate::console::{Console, Replicas};
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
@@ -376,15 +376,18 @@ impl Bootstrap {
         let listener = admin::bind(admin_address)
             .map_err(|error| trouble::cannot_listen(&admin_address.to_string(), &error, "--healthz-port"))?;
         let findings = Arc::<Findings>::default();
+        let replica_secret = replicas::secret(&options.reading)?;
         let console = options.console.then(|| {
-            Console::new(Arc::clone(&registry), Arc::clone(&findings), descriptors.side_connections)
+            let replicas = Replicas { secret: replica_secret.clone(), port: listener.local_addr()?.port() };
+            let (registry, findings) = (Arc::clone(&registry), Arc::clone(&findings));
+            anyhow::Ok(Console::new(registry, findings, replicas, descriptors.side_connections))
         });
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
             condition: Mutex::default(),
             findings,
-            console,
+            console: console.transpose()?,
             stopping: AtomicBool::new(false),
             metrics: options.metrics.enable_metrics,
             access: admin_access(options),
@@ -405,7 +408,7 @@ impl Bootstrap {
                 cache_bytes: options.reading.cache_memory,
                 files,
                 cache_disk: cache_disk(options)?,
-                replica_secret: replicas::secret(&options.reading)?,
+                replica_secret,
                 replicas_udp_port: options.reading.replicas_udp_port,
                 limit_redis: limit_redis::of(&options.reading)?,
                 budget: descriptors.worker,

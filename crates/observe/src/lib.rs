@@ -3,8 +3,8 @@
 //! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and adds them up. Memory
 //! is allocated in advance, between requests: [`Recorder::make_room`].
 //!
-//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones; reading a clock; IO, except
-//! for the threads that write the access log and send spans.
+//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones and while somebody watches requests
+//! ([`tail`]); reading a clock; IO, except for the threads that write the access log and send spans.
 
 #[macro_use]
 mod table;
@@ -15,6 +15,7 @@ pub mod log;
 mod metrics;
 mod reason;
 pub mod spans;
+pub mod tail;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{

@@ -38,3 +38,15 @@ pub const SPAN_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// Bytes of a text in a span, such as the request's target; the rest of it is left out. So spans that wait hold no more memory than
 /// their number says, whatever clients send.
 pub const SPAN_TEXT_BYTES_MAX: usize = 4096;
+
+/// Those who may watch requests as they end, at a time: each request is compared with the filter of each.
+pub const TAIL_WATCHERS_MAX: usize = 8;
+
+/// Requests that are kept for one of them until it takes them. More are counted.
+pub const TAIL_KEPT_MAX: usize = 100;
+
+/// Words of a filter.
+pub const TAIL_WORDS_MAX: usize = 16;
+
+/// Bytes of a host or path that are shown.
+pub const TAIL_TEXT_BYTES_MAX: usize = 512;

@@ -28,7 +28,11 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     recorder.count(Counter::Requests);
     let labels = route.map_or(&worker.no_labels, |route| &route.labels);
     recorder.request(labels, &sample(exchange, took));
+    let is_watched = recorder.tail().is_some();
     drop(recorder);
+    if is_watched {
+        show(exchange, took);
+    }
     let log = &exchange.config.settings().access_log;
     let target = || exchange.request.origin_target(exchange.head);
     let is_skipped =
@@ -40,6 +44,15 @@ pub(crate) fn record(exchange: &Exchange<'_>) {
     if let Some(trace) = exchange.trace.get() {
         leave_span(exchange, trace, took);
     }
+}
+
+/// Shows a request to those who watch requests end.
+#[cold]
+fn show(exchange: &Exchange<'_>, took: Duration) {
+    let recorder = exchange.worker.recorder.borrow();
+    let Some(tail) = recorder.tail() else { return };
+    let labels = exchange.route.get().map(|route| &route.labels);
+    values::with_record(exchange, took, |record, _| tail.offer(record, labels));
 }
 
 /// Leaves the span of a request to be sent, if it is sampled and there is somebody to send it to.
@@ -143,9 +156,10 @@ pub(crate) fn record_refused(
     report: &Report,
     reason: Reason,
 ) {
-    worker.recorder.borrow().reason(reason);
-    let log = &config.settings().access_log;
-    if !log.enabled {
+    let recorder = worker.recorder.borrow();
+    recorder.reason(reason);
+    let (log, tail) = (&config.settings().access_log, recorder.tail());
+    if !log.enabled && tail.is_none() {
         return;
     }
     let line = head.split(|&b| b == b'\r' || b == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
@@ -163,5 +177,10 @@ pub(crate) fn record_refused(
         request_time: worker.clock.now().since(report.begin),
         ..values::blank_record(conn)
     };
-    sink.line(|out| write_line(&log.format, &record, out));
+    if let Some(tail) = tail {
+        tail.offer(&record, None);
+    }
+    if log.enabled {
+        sink.line(|out| write_line(&log.format, &record, out));
+    }
 }

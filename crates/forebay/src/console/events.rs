@@ -61,7 +61,8 @@ struct Inner {
     asked: Option<Instant>,
 }
 
-struct Watcher {
+/// One who watches.
+pub(super) struct Watcher {
     events: mpsc::Sender<Bytes>,
     missed: u32,
 }
@@ -95,16 +96,22 @@ impl Watchers {
 
     /// A stream of events from now on; none if there are as many as there may be.
     pub(super) fn watch(self: &Arc<Self>, seen: &Arc<Seen>) -> Option<EventStream> {
+        let latest = self.latest.borrow().clone();
+        let (watcher, stream) =
+            self.stream(&latest.map(|latest| event("state", &latest.json)).unwrap_or_default())?;
+        let mut inner = lock(&self.inner);
+        inner.streams.push(watcher);
+        self.measure(&mut inner, seen);
+        Some(stream)
+    }
+
+    /// A stream of events of any kind, with its first words; none if there are as many as there may be.
+    pub(super) fn stream(&self, first: &str) -> Option<(Watcher, EventStream)> {
         let seat = Arc::clone(&self.seats).try_acquire_owned().ok()?;
         // One more for the first words.
         let (sender, events) = mpsc::channel(EVENTS_WAITING_MAX + 1);
-        let latest = self.latest.borrow().clone();
-        let first = latest.map(|latest| event(&latest.json)).unwrap_or_default();
-        let _ = sender.try_send(Bytes::from(RETRY.to_owned() + &first));
-        let mut inner = lock(&self.inner);
-        inner.streams.push(Watcher { events: sender, missed: 0 });
-        self.measure(&mut inner, seen);
-        Some(EventStream { events, busy: None, _seat: seat })
+        let _ = sender.try_send(Bytes::from(RETRY.to_owned() + first));
+        Some((Watcher { events: sender, missed: 0 }, EventStream { events, busy: None, _seat: seat }))
     }
 
     /// The overview as it is now, with rates; none where measuring takes too long.
@@ -162,7 +169,7 @@ impl Watchers {
             (state, !collected.is_empty())
         };
         let json = Bytes::from(serde_json::to_vec(&state).expect("numbers and text"));
-        let text = Bytes::from(event(&json));
+        let text = Bytes::from(event("state", &json));
         let has_rates = state.window_seconds.is_some();
         self.latest.send_replace(Some(Latest { json, has_rates, has_traffic }));
         lock(&self.inner).streams.retain_mut(|watcher| watcher.takes(&text));
@@ -187,7 +194,7 @@ impl Watchers {
 
 impl Watcher {
     /// Passes an event on. False once the client is gone, or has taken nothing for too long.
-    fn takes(&mut self, text: &Bytes) -> bool {
+    pub(super) fn takes(&mut self, text: &Bytes) -> bool {
         match self.events.try_send(text.clone()) {
             Ok(()) => {
                 self.missed = 0;
@@ -199,6 +206,11 @@ impl Watcher {
             }
             Err(mpsc::error::TrySendError::Closed(_)) => false,
         }
+    }
+
+    /// Waits until the client is gone.
+    pub(super) async fn gone(&self) {
+        self.events.closed().await;
     }
 }
 
@@ -221,9 +233,9 @@ impl Body for EventStream {
     }
 }
 
-/// One event. JSON has no line break outside of strings, and none within.
-fn event(json: &[u8]) -> String {
-    format!("event: state\ndata: {}\n\n", String::from_utf8_lossy(json))
+/// One event of a type. JSON has no line break outside of strings, and none within.
+pub(super) fn event(name: &str, json: &[u8]) -> String {
+    format!("event: {name}\ndata: {}\n\n", String::from_utf8_lossy(json))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The console: what people look at, at `/console/` of the admin server. Read-only, and for those who may see `/configuration`.
 //!
 //! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of the last day,
-//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters, `/console/problems` and
-//! `/console/changes` what their names say. The structs are documented where they stand. All other paths are files of the page, which
+//! `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end, `/console/objects` the configuration, `/console/traffic` the traffic of its routes and
+//! clusters, `/console/problems` and `/console/changes` what their names say. The structs are documented where they stand. All other paths are files of the page, which
 //! asks these and nobody else.
 //!
 //! Must not be in here: anything that the request path does for it; who may see it, which is the admin server's.
@@ -16,6 +16,8 @@ mod history;
 mod objects;
 mod page;
 mod quantile;
+mod replicas;
+mod requests;
 mod sampler;
 mod seen;
 mod state;
@@ -26,18 +28,20 @@ use std::sync::Arc;
 use control::{Condition, Translation};
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Uri};
 use observe::Registry;
 use proxy::Observer;
 use serde::Serialize;
 
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
+use crate::query;
 use changes::Changes;
 pub(crate) use events::EventStream;
 use events::Watchers;
 use history::History;
 use objects::Listing;
+pub(crate) use replicas::Replicas;
 use seen::Seen;
 
 /// Where the console is.
@@ -53,6 +57,7 @@ pub(crate) struct Console {
     changes: Changes,
     watchers: Arc<Watchers>,
     history: History,
+    replicas: Replicas,
 }
 
 /// An answer of the console.
@@ -70,12 +75,18 @@ pub(crate) fn is_path(path: &str) -> bool {
 
 impl Console {
     /// For an admin server with this number of connections at a time.
-    pub(crate) fn new(registry: Arc<Registry>, findings: Arc<Findings>, connections_max: usize) -> Self {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        findings: Arc<Findings>,
+        replicas: Replicas,
+        connections_max: usize,
+    ) -> Self {
         Self {
             seen: Arc::new(Seen::new(registry, findings)),
             changes: Changes::default(),
             watchers: Arc::new(Watchers::new(connections_max)),
             history: History::default(),
+            replicas,
         }
     }
 
@@ -101,10 +112,12 @@ impl Console {
     }
 
     /// Answers a request for one of its paths, from somebody who may see it.
-    pub(crate) async fn answer(&self, path: &str, headers: &HeaderMap) -> Answer {
+    pub(crate) async fn answer(&self, uri: &Uri, headers: &HeaderMap) -> Answer {
+        let path = uri.path();
         let mut answer = match path.strip_prefix(PREFIX).unwrap_or_default() {
             "" => Answer::Whole(moved()),
-            "/events" => self.events(),
+            "/events" => events(self.watchers.watch(&self.seen)),
+            "/requests" => self.requests(uri.query().unwrap_or_default()),
             "/state" => Answer::Whole(json_or_busy(self.watchers.state(&self.seen).await)),
             "/traffic" => {
                 let traffic = self.watchers.traffic(&self.seen).await;
@@ -115,6 +128,7 @@ impl Console {
                 let list = |objects: &Objects| bytes(&objects::problems(&objects.translation));
                 Answer::Whole(self.list(list).await)
             }
+            "/replicas" => Answer::Whole(json(self.replicas.told(&self.watchers, &self.seen).await)),
             "/history" => Answer::Whole(json(bytes(&self.history.told()))),
             "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
             _ => {
@@ -129,16 +143,20 @@ impl Console {
         answer
     }
 
-    fn events(&self) -> Answer {
-        let Some(stream) = self.watchers.watch(&self.seen) else {
-            let hint = "as many watch as may: close another console, or ask /console/state\n";
-            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, hint);
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
-            return Answer::Whole(response);
+    /// Whether a request may be answered although it is not from this machine: another replica asks how this one does.
+    pub(crate) fn is_replicas(&self, path: &str, headers: &HeaderMap) -> bool {
+        path == "/console/state" && self.replicas.is_others(headers, &self.seen)
+    }
+
+    fn requests(&self, query: &str) -> Answer {
+        let filter = match query.split('&').find_map(|part| part.strip_prefix("q=")) {
+            Some(filter) => query::decode(filter),
+            None => Some(String::new()),
         };
-        let mut response = Response::new(stream);
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        Answer::Events(response)
+        let Some(filter) = filter else {
+            return Answer::Whole(refusal(StatusCode::BAD_REQUEST, "q is not a text as a URL has it\n"));
+        };
+        events(requests::watch(&self.watchers, self.seen.registry.tail(), &filter))
     }
 
     /// A list of what is served, made on a thread of its own: there may be hundreds of thousands of routes.
@@ -158,6 +176,19 @@ impl Console {
 pub(crate) fn is_own(path: &str, headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     matches!(site, None | Some(b"same-origin" | b"none")) || matches!(path, "/console" | "/console/")
+}
+
+/// A stream of events, or a refusal where there is no room for one more.
+fn events(stream: Option<EventStream>) -> Answer {
+    let Some(stream) = stream else {
+        let hint = "as many watch as may: close another console, or ask /console/state\n";
+        let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, hint);
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+        return Answer::Whole(response);
+    };
+    let mut response = Response::new(stream);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    Answer::Events(response)
 }
 
 fn bytes<T: Serialize + ?Sized>(value: &T) -> Bytes {

@@ -33,6 +33,8 @@ const ASSETS: &[Asset] = &[
     asset!("/console/style.css", "text/css; charset=utf-8", "style.css"),
     asset!("/console/main.js", SCRIPT, "main.js"),
     asset!("/console/dom.js", SCRIPT, "dom.js"),
+    asset!("/console/language.js", SCRIPT, "language.js"),
+    asset!("/console/zh.js", SCRIPT, "zh.js"),
     asset!("/console/live.js", SCRIPT, "live.js"),
     asset!("/console/chart.js", SCRIPT, "chart.js"),
     asset!("/console/table.js", SCRIPT, "table.js"),
@@ -41,6 +43,8 @@ const ASSETS: &[Asset] = &[
     asset!("/console/explain.js", SCRIPT, "explain.js"),
     asset!("/console/doctor.js", SCRIPT, "doctor.js"),
     asset!("/console/report.js", SCRIPT, "report.js"),
+    asset!("/console/replicas.js", SCRIPT, "replicas.js"),
+    asset!("/console/requests.js", SCRIPT, "requests.js"),
 ];
 
 /// Compressed contents, in the order of [`ASSETS`].

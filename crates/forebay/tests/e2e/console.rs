@@ -1,11 +1,13 @@
 //! The console: who may see it, what it tells, and what it costs when many watch.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 
 use serde_json::Value;
 use testkit::manifest::{Ingress, config_map, service, tls_secret};
 use testkit::{Authority, Canned, Connection, Forebay, Port, Response};
 
+use crate::namespace::in_own_network;
 use crate::setup;
 
 fn ask(forebay: &Forebay, path: &str, headers: &str) -> Response {
@@ -184,6 +186,116 @@ fn what_fails_is_told_with_its_route_its_endpoint_and_the_reason() {
     let history = json(&forebay, "/console/history");
     let hour = &history["spans"][1];
     assert_eq!((&hour["everySeconds"], &hour["columns"][0]), (&10.into(), &"requests".into()));
+}
+
+#[test]
+fn requests_are_told_as_they_end_to_those_who_watch() {
+    let upstream = Canned::saying("hello");
+    let refusing = Port::tcp();
+    let forebay = setup()
+        .endpoint(upstream.address())
+        .manifest("down.yaml", service("down", &[refusing.address()]))
+        .manifest("other.yaml", Ingress::new("down").path("down.test", "Prefix", "/", "down").document())
+        .start();
+    let admin = forebay.admin_address();
+    let watch = |query: &str| {
+        let mut connection = Connection::to(admin);
+        connection.send(&format!("GET /console/requests{query} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let response = connection.read_response_to_head();
+        (connection, response)
+    };
+    let (mut all, head) = watch("");
+    assert_eq!(head.header("content-type").unwrap(), "text/event-stream");
+    let (mut failed, _) = watch("?q=5XX+down.test");
+    // The streams are registered once their heads have come.
+    let mut client = forebay.client();
+    assert_eq!(client.get("web.test", "/a?token=secret").status, 200);
+    assert_eq!(client.get("down.test", "/b").status, 502);
+    Connection::to(forebay.address()).ask("GET /\x01 HTTP/1.1\r\nHost: web.test\r\n\r\n");
+
+    let of_failed = event(&mut failed);
+    let one = &of_failed["requests"][0];
+    assert_eq!((&of_failed["matched"], &one["status"]), (&1.into(), &502.into()));
+    assert_eq!((&one["host"], &one["path"]), (&"down.test".into(), &"/b".into()));
+    assert_eq!((&one["reason"], &one["object"]), (&"connect_refused".into(), &"default/down".into()));
+    assert_eq!(one["endpoint"], refusing.address().to_string());
+    assert_eq!((&one["cluster"], &one["client"]), (&"default-down-80".into(), &"127.0.0.1".into()));
+
+    let mut seen = Vec::new();
+    while seen.len() < 3 {
+        let told = event(&mut all);
+        seen.extend(
+            told["requests"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| (one["status"].clone(), one["path"].clone())),
+        );
+        assert!(!told.to_string().contains("secret"), "the query is not shown");
+    }
+    assert_eq!(seen[0], (200.into(), "/a".into()));
+    assert_eq!(seen[2].0, 400, "{seen:?}");
+
+    // There is room for so many; a place is free again when its connection ends.
+    let others: Vec<_> =
+        std::iter::repeat_with(|| watch("")).take_while(|(_, head)| head.status == 200).collect();
+    assert_eq!(others.len(), 6);
+    drop((all, failed, others));
+    forebay.await_that("a free place", || watch("?q=x").1.status == 200);
+    assert_eq!(ask(&forebay, "/console/requests?q=%zz", "").status, 400);
+}
+
+#[test]
+fn one_replica_tells_of_all_to_whom_they_admit_nobody_else() {
+    in_own_network(|| {
+        let addresses: [Ipv4Addr; 3] = [1, 2, 3].map(|last| [10, 77, 0, last].into());
+        for address in addresses {
+            let added =
+                Command::new("ip").args(["address", "add", &format!("{address}/32"), "dev", "lo"]).status();
+            assert!(added.unwrap().success());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "a secret that all replicas have, and nobody else").unwrap();
+        let launch = |address: Ipv4Addr, port: u16| {
+            let forebay = setup()
+                .manifest("forebay.yaml", service("forebay", &addresses.map(|one| (one, 80).into())))
+                .arguments(["--replicas-service=default/forebay".to_owned()])
+                .arguments([format!("--replicas-secret={}", file.display())])
+                .arguments([format!("--replica-address={address}"), format!("--healthz-host={address}")])
+                .arguments([format!("--healthz-port={port}"), format!("--admin-allow={}/32", addresses[0])])
+                .launch();
+            forebay.await_log(" serving http=");
+            forebay
+        };
+        // Who connects to one of them comes from the same address, so that only the first is asked by who may.
+        let first = launch(addresses[0], 0);
+        let port = first.admin_address().port();
+        let _second = launch(addresses[1], port);
+        let asked = |address: Ipv4Addr, path: &str, headers: &str| {
+            let head =
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Connection: close\r\n\r\n");
+            Connection::to((address, port).into()).ask(&head)
+        };
+        let response = asked(addresses[0], "/console/replicas", "");
+        assert_eq!(response.status, 200, "{}", response.text());
+        let told: Value = serde_json::from_slice(&response.body).unwrap();
+        assert_eq!((&told["isShared"], &told["omitted"]), (&true.into(), &0.into()));
+        let replicas = told["replicas"].as_array().unwrap();
+        assert!(
+            replicas.iter().map(|one| &one["address"]).eq(addresses.map(|one| one.to_string()).iter()),
+            "{told}"
+        );
+        for replica in &replicas[..2] {
+            assert!(replica["state"]["uptimeSeconds"].as_f64().is_some(), "{told}");
+        }
+        assert_eq!(replicas[2]["state"], Value::Null);
+        assert!(replicas[2]["error"].as_str().unwrap().contains("refused"), "{told}");
+        // Others learn nothing of the second, nor does a pass of another.
+        assert_eq!(asked(addresses[1], "/console/state", "").status, 403);
+        let forged = "Forebay-Replica: 1.AAAA\r\n";
+        assert_eq!(asked(addresses[1], "/console/state", forged).status, 403);
+    });
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::worker_cells::WorkerCells;
 use super::{Counter, Gauge, Handshake, Registry, lock};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
+use crate::tail::Tail;
 
 /// Records for one worker. It can move to another thread but not be shared, so that each cell has one writer.
 #[derive(Debug)]
@@ -101,6 +102,11 @@ impl Recorder {
     /// The cells of a stream for this worker; see [`Registry::stream`]. It takes a lock, so do not call it for each datagram.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         self.registry.stream(name)
+    }
+
+    /// Who watches requests as they end; none if nobody does.
+    pub fn tail(&self) -> Option<&Tail> {
+        Some(&*self.registry.tail).filter(|tail| tail.is_watched())
     }
 
     /// Adds one to a counter.

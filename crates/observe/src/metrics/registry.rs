@@ -20,6 +20,7 @@ use super::series::Series;
 use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
 use super::worker_cells::{CLASSES, WorkerCells};
+use crate::tail::Tail;
 
 /// The host label of routes without a host.
 const UNDEFINED_HOST: &str = "_";
@@ -47,6 +48,8 @@ pub struct Registry {
     /// What is known of the webhook's last verdict; zero before the first.
     pub(super) judged: Mutex<Judged>,
     pub(super) orphans: Orphans,
+    /// Who watches requests as they end.
+    pub(super) tail: Arc<Tail>,
     /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,
     /// Spans that a collector has taken.
@@ -186,6 +189,7 @@ impl Registry {
             events_dropped: AtomicU64::default(),
             judged: Mutex::default(),
             orphans: Orphans::default(),
+            tail: Arc::default(),
             log_lines_lost: AtomicU64::default(),
             spans_sent: AtomicU64::default(),
             spans_dropped: AtomicU64::default(),
@@ -194,6 +198,11 @@ impl Registry {
             abuse: Default::default(),
             cache_disk: Mutex::default(),
         })
+    }
+
+    /// Where requests can be watched as they end.
+    pub fn tail(&self) -> &Arc<Tail> {
+        &self.tail
     }
 
     /// The cells of an endpoint for one worker, which is their only writer. They stay in use while the worker holds them.

@@ -5,11 +5,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use aws_lc_rs::hmac::{HMAC_SHA256, Key};
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::used_marks::UsedMarks;
 use crate::clock::Moment;
-use crate::limits::{REPLICA_ORDERS_MAX, REPLICA_REST};
+use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_ORDERS_MAX, REPLICA_REST};
 use crate::places::Places;
 
 /// What replicas know each other by. Never shown.
@@ -38,6 +40,21 @@ impl ReplicaSecret {
         Self(Arc::new(Known { key: Key::new(HMAC_SHA256, bytes), used: UsedMarks::default() }))
     }
 
+    /// A pass for a question to another replica's admin server: that replica knows by it that a replica asks. It counts for that replica
+    /// alone, and for half a minute. The time is in seconds since 1970.
+    pub fn pass(&self, asked: IpAddr, now: u64) -> String {
+        let code = sign(&self.0.key, pass_text(asked, now).as_bytes());
+        format!("{now}.{}", STANDARD_NO_PAD.encode(code))
+    }
+
+    /// Whether a text is a pass for the replica with this address.
+    pub fn takes_pass(&self, pass: &str, own: IpAddr, now: u64) -> bool {
+        let Some((time, code)) = pass.split_once('.') else { return false };
+        let (Ok(time), Ok(code)) = (time.parse::<u64>(), STANDARD_NO_PAD.decode(code)) else { return false };
+        time.abs_diff(now) <= REPLICA_MARK_AGE_MAX.as_secs()
+            && verify(&self.0.key, pass_text(own, time).as_bytes(), &code).is_ok()
+    }
+
     pub(crate) fn key(&self) -> &Key {
         &self.0.key
     }
@@ -45,6 +62,11 @@ impl ReplicaSecret {
     pub(crate) fn used_marks(&self) -> &UsedMarks {
         &self.0.used
     }
+}
+
+/// What the code of a pass is over. A mark's code is over a head, which begins with a method.
+fn pass_text(asked: IpAddr, time: u64) -> String {
+    format!("\0admin {asked} {time}")
 }
 
 impl fmt::Debug for ReplicaSecret {
@@ -73,6 +95,26 @@ impl Peers {
     pub(crate) fn rest(&self, replica: IpAddr, now: Moment) {
         if !self.is_resting(replica, now) {
             self.resting.borrow_mut().push((replica, now.after(REPLICA_REST)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_counts_for_one_replica_and_a_while() {
+        let (secret, other) = (ReplicaSecret::new(b"secret"), ReplicaSecret::new(b"other"));
+        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse::<IpAddr>().unwrap());
+        let pass = secret.pass(one, 1000);
+        assert!(secret.takes_pass(&pass, one, 1000 + REPLICA_MARK_AGE_MAX.as_secs()));
+        assert!(!secret.takes_pass(&pass, one, 1001 + REPLICA_MARK_AGE_MAX.as_secs()));
+        assert!(!secret.takes_pass(&pass, two, 1000));
+        assert!(!other.takes_pass(&pass, one, 1000));
+        let later = pass.replace("1000.", "1001.");
+        for wrong in ["", ".", "1000", "1000.", "x.y", &later] {
+            assert!(!secret.takes_pass(wrong, one, 1000), "{wrong}");
         }
     }
 }

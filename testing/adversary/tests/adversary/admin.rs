@@ -23,7 +23,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// What tells about tenants.
-const PRIVATE: [&str; 9] = [
+const PRIVATE: [&str; 11] = [
     "/status",
     "/configuration",
     "/overload",
@@ -33,6 +33,8 @@ const PRIVATE: [&str; 9] = [
     "/console/state",
     "/console/events",
     "/console/objects",
+    "/console/requests",
+    "/console/replicas",
 ];
 /// What everybody may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];

@@ -1,6 +1,7 @@
 // Lines over time. What is drawn is changed in place, so that nothing flickers.
 
 import { clock, h, moment, say, svg } from "./dom.js";
+import { t } from "./language.js";
 
 const HEIGHT = 132;
 const LEFT = 52;
@@ -19,7 +20,7 @@ function nice(value) {
 }
 
 /**
- * A chart. `series` has names with functions from an overview to a number or null; `format` says a number with its unit; `top`, where
+ * A chart. `title` and the names of series are translated here. `series` has names with functions from an overview to a number or null; `format` says a number with its unit; `top`, where
  * there is one, is the least that the axis reaches.
  */
 export function chart({ title, series, format, top = 0, most = Infinity }) {
@@ -31,10 +32,10 @@ export function chart({ title, series, format, top = 0, most = Infinity }) {
   const times = [0, 1, 2].map((at) => svg("text", { class: "tick x", "text-anchor": ["start", "middle", "end"][at] }));
   const cross = svg("line", { class: "cross" });
   const values = series.map(() => h("b"));
-  const keys = series.map(({ name }, at) => h("li", { class: `key ${colour(at)}` }, h("span", {}, name), " ", values[at]));
+  const keys = series.map(({ name }, at) => h("li", { class: `key ${colour(at)}` }, h("span", {}, t(name)), " ", values[at]));
   const when = h("span", { class: "when" });
-  const picture = svg("svg", { role: "img", height: HEIGHT, "aria-label": title }, grid, labels, times, lines, cross, marks);
-  const element = h("figure", { class: "chart" }, h("figcaption", {}, h("h3", {}, title), when), h("ul", { class: "keys" }, keys), picture);
+  const picture = svg("svg", { role: "img", height: HEIGHT, "aria-label": t(title) }, grid, labels, times, lines, cross, marks);
+  const element = h("figure", { class: "chart" }, h("figcaption", {}, h("h3", {}, t(title)), when), h("ul", { class: "keys" }, keys), picture);
   let scale = 0;
   let hovered = null;
   let history = [];

@@ -2,6 +2,7 @@
 
 import { chart } from "./chart.js";
 import { counted, h, number, percent, say, seconds } from "./dom.js";
+import { inLanguage, t } from "./language.js";
 import { ask, live, watch } from "./live.js";
 import { connectionChart, latencyChart, portShare, requestChart, reuseChart } from "./overview.js";
 import { report } from "./report.js";
@@ -52,14 +53,14 @@ const charts = () => [
 export function doctor() {
   const all = charts();
   const cards = h("ul", { class: "findings" });
-  const lead = h("p", { class: "facts" }, "The doctor has not looked yet; it does so a second after the start, and each half minute from then on.");
+  const lead = h("p", { class: "facts" }, t("The doctor has not looked yet; it does so a second after the start, and each half minute from then on."));
   const shown = h("div");
   const input = h("input", { type: "file", id: "report", accept: ".json,.html,application/json,text/html" });
-  const drop = h("div", { class: "drop" }, h("p", {}, "Drop a report of ", h("code", {}, "forebay bench"), " here, as JSON or HTML, or choose one. It stays in this page: nothing is uploaded."),
-    h("label", { for: "report" }, "Report of forebay bench"), input);
-  const element = h("div", {}, h("h1", {}, "Where did the QPS go?"), lead, cards,
-    h("section", {}, h("h2", {}, "What was seen since this page was opened"), h("div", { class: "charts" }, all.map((one) => one.element))),
-    h("section", {}, h("h2", {}, "A report to compare with"), drop, shown));
+  const drop = h("div", { class: "drop" }, h("p", {}, t("Drop a report of forebay bench here, as JSON or HTML, or choose one. It stays in this page: nothing is uploaded.")),
+    h("label", { for: "report" }, t("Report of forebay bench")), input);
+  const element = h("div", {}, h("h1", {}, t("Where did the QPS go?")), lead, cards,
+    h("section", {}, h("h2", {}, t("What was seen since this page was opened")), h("div", { class: "charts" }, all.map((one) => one.element))),
+    h("section", {}, h("h2", {}, t("A report to compare with")), drop, shown));
   let told = "";
   let timer = 0;
   let ended = false;
@@ -80,7 +81,7 @@ export function doctor() {
     if (text === told) return;
     told = text;
     const count = (verdict) => findings.filter((one) => one.verdict === verdict).length;
-    say(lead, `${counted(findings.length, "check")}: ${number(count("failure"))} failed, ${number(count("warning"))} warned, ${number(count("unknown"))} not checked, ${number(count("ok"))} in order.`);
+    say(lead, t("{0}: {1} failed, {2} warned, {3} not checked, {4} in order.", counted(findings.length, "check"), ...["failure", "warning", "unknown", "ok"].map((verdict) => number(count(verdict)))));
     const open = new Set([...cards.querySelectorAll("details[open]")].map(({ dataset }) => dataset.id));
     const sorted = [...findings].sort((one, other) => ORDER[one.verdict] - ORDER[other.verdict]);
     cards.replaceChildren(...sorted.map((one) => finding(one, open.has(one.id))));
@@ -90,7 +91,7 @@ export function doctor() {
     try {
       shown.replaceChildren(h("h3", {}, file.name), report(await file.text()));
     } catch (error) {
-      shown.replaceChildren(h("p", { class: "empty" }, `${file.name} cannot be shown: ${error.message}`));
+      shown.replaceChildren(h("p", { class: "empty" }, t("{0} cannot be shown: {1}", file.name, error.message)));
     }
   }
   input.addEventListener("change", () => input.files[0] && read(input.files[0]));
@@ -108,7 +109,7 @@ export function doctor() {
   const unwatch = watch(update);
   return {
     element,
-    title: "Where did the QPS go?",
+    title: t("Where did the QPS go?"),
     begin() {
       update();
       look();
@@ -121,12 +122,13 @@ export function doctor() {
   };
 }
 
-function finding({ id, verdict, message, evidence, remedy, doc }, isOpen) {
+function finding(told, isOpen) {
+  const { id, verdict, message, evidence, remedy, doc } = inLanguage(told);
   const figures = Object.entries(evidence).map(([name, value]) => h("div", {}, h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, typeof value === "number" ? number(value) : value)));
   return h("li", { class: TONES[verdict] },
     h("details", { "data-id": id, open: isOpen || verdict === "failure" || verdict === "warning" },
-      h("summary", {}, h("span", { class: "mark" }, verdict), h("code", {}, id), message),
+      h("summary", {}, h("span", { class: "mark" }, t(verdict)), h("code", {}, id), message),
       figures.length > 0 ? h("dl", { class: "pairs" }, figures) : null,
-      remedy ? h("pre", { tabindex: 0, "aria-label": "Remedy" }, remedy) : null,
+      remedy ? h("pre", { tabindex: 0, "aria-label": t("Remedy") }, remedy) : null,
       h("p", { class: "note" }, doc)));
 }

@@ -1,5 +1,7 @@
 // Elements, and numbers as people read them. Everything is set as text: nothing that a server says is ever taken as HTML.
 
+import { language, t } from "./language.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element with attributes and children; children that are null are left out. `class`, `on...` and properties by name. */
@@ -119,7 +121,17 @@ export function day(atSeconds) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
-/** A number of things: `1 host`, `2 hosts`. */
+/** A number of things: `1 host`, `2 hosts`. Chinese has one form for both, with its measure word. */
 export function counted(count, one, many = `${one}s`) {
-  return `${whole.format(count)} ${count === 1 ? one : many}`;
+  return `${whole.format(count)} ${language === "zh" ? t(one) : count === 1 ? one : many}`;
+}
+
+/** What this browser keeps under a name; sets it where there is a value. It may keep nothing: then a choice lasts as long as the page. */
+export function kept(name, value) {
+  try {
+    if (value) localStorage.setItem(name, value);
+    return localStorage.getItem(name);
+  } catch {
+    return value ?? null;
+  }
 }

@@ -1,8 +1,10 @@
 // One route: what it is, and what becomes of a request to it, step by step (the server's /explain).
 
 import { counted, h } from "./dom.js";
+import { t } from "./language.js";
 import { backendText, clusterLink, search } from "./lists.js";
 import { ask, list } from "./live.js";
+import { requestsWith } from "./requests.js";
 
 export function route(parameters) {
   const [host, path, type, from] = ["host", "path", "type", "from"].map((name) => parameters.get(name) ?? "");
@@ -15,16 +17,16 @@ export function route(parameters) {
   const form = h("form", { class: "ask", onsubmit: (event) => {
     event.preventDefault();
     explain();
-  } }, h("label", {}, "Request", method), h("label", { class: "long" }, "URL", url), h("label", {}, "Client address", client),
-    h("label", { class: "long" }, "Headers, one in a line", headers), h("button", { type: "submit" }, "Explain"));
-  const element = h("div", {}, h("h1", {}, `${host}${path}`), facts, h("section", {}, h("h2", {}, "What becomes of a request"), form, answer));
+  } }, h("label", {}, t("Request"), method), h("label", { class: "long" }, "URL", url), h("label", {}, t("Client address"), client),
+    h("label", { class: "long" }, t("Headers, one in a line"), headers), h("button", { type: "submit" }, t("Explain")));
+  const element = h("div", {}, h("h1", {}, `${host}${path}`), facts, h("section", {}, h("h2", {}, t("What becomes of a request")), form, answer));
 
   async function begin() {
     const { hosts } = await list("objects").catch(() => ({ hosts: [] }));
     const table = hosts.find(({ name }) => name === host);
     const found = table?.routes.find((one) => one.path === path && one.pathType === type && (one.from ?? "") === from);
     if (!found) {
-      facts.replaceChildren(h("div", {}, h("dd", {}, "There is no such route any more.")));
+      facts.replaceChildren(h("div", {}, h("dd", {}, t("There is no such route any more."))));
       return;
     }
     if (table.hasCertificate && url.value.startsWith("http://")) url.value = url.value.replace("http://", "https://");
@@ -39,7 +41,7 @@ export function route(parameters) {
     try {
       answer.replaceChildren(...told(await ask(`/explain?${query}`)));
     } catch (error) {
-      answer.replaceChildren(h("p", { class: "empty" }, error.message || "The server does not answer."));
+      answer.replaceChildren(h("p", { class: "empty" }, error.message || t("The server does not answer.")));
     }
   }
   return { element, title: `${host}${path}`, begin, end() {} };
@@ -52,18 +54,19 @@ function address(host, path) {
 }
 
 function pair(name, ...values) {
-  return h("div", {}, h("dt", {}, name), h("dd", {}, values));
+  return h("div", {}, h("dt", {}, t(name)), h("dd", {}, values));
 }
 
 function describe(host, route) {
   const clusters = route.backends.map(({ cluster }) => h("a", { href: clusterLink(cluster) }, cluster));
   return [
     pair("Path", `${route.pathType} ${route.path}`),
-    pair("Declared by", route.from ? h("a", { href: search(route.from) }, route.from) : "nobody"),
+    pair("Declared by", route.from ? h("a", { href: search(route.from) }, route.from) : t("nobody")),
     route.file ? pair("In", `${route.file}:${route.line ?? 1}`) : null,
     pair("Backend", clusters.length > 1 ? backendText(route) : clusters.length === 1 ? clusters[0] : backendText(route)),
-    pair("TLS", host.passthrough ? `passed through to ${host.passthrough}` : host.hasCertificate ? "with a certificate of its own" : "with the default certificate"),
-    pair("Besides", [...route.features, route.hasConditions && "conditions", host.asksForCertificates && "asks for client certificates"].filter(Boolean).join(", ") || "nothing"),
+    pair("TLS", host.passthrough ? t("passed through to {0}", host.passthrough) : t(host.hasCertificate ? "with a certificate of its own" : "with the default certificate")),
+    pair("Besides", [...route.features, route.hasConditions && t("conditions"), host.asksForCertificates && t("asks for client certificates")].filter(Boolean).join(", ") || t("nothing")),
+    pair("Live", h("a", { href: requestsWith(`${host.name.replace(/^\*/, "")}${route.pathType === "ImplementationSpecific" ? "" : ` ${route.path}`}`) }, t("Requests as they end"))),
   ].filter(Boolean);
 }
 
@@ -74,21 +77,21 @@ function told(it) {
   const destinations = it.destinations.map((to) => h("li", {},
     h("h3", {}, h("a", { href: search(to.upstream) }, to.upstream), h("span", { class: "mark" }, to.protocol)),
     to.choice ? h("p", {}, to.choice) : null, h("p", {}, to.how),
-    h("p", {}, to.endpoints.length > 0 ? to.endpoints.join(", ") : "no endpoint"),
-    h("pre", { tabindex: 0, "aria-label": `What ${to.upstream} is sent` }, to.request)));
+    h("p", {}, to.endpoints.length > 0 ? to.endpoints.join(", ") : t("no endpoint")),
+    h("pre", { tabindex: 0, "aria-label": t("What {0} is sent", to.upstream) }, to.request)));
   return [
     h("p", { class: it.isServed ? "outcome good" : "outcome bad" }, capital(it.outcome)),
     h("h3", {}, counted(it.steps.length, "step")), h("ol", { class: "steps" }, steps),
-    destinations.length > 0 ? h("h3", {}, "What the endpoint gets") : null,
+    destinations.length > 0 ? h("h3", {}, t("What the endpoint gets")) : null,
     destinations.length > 0 ? h("ul", { class: "steps" }, destinations) : null,
-    it.answer ? h("h3", {}, "What the client gets") : null,
-    it.answer ? h("pre", { tabindex: 0, "aria-label": "What the client gets" }, it.answer) : null,
+    it.answer ? h("h3", {}, t("What the client gets")) : null,
+    it.answer ? h("pre", { tabindex: 0, "aria-label": t("What the client gets") }, it.answer) : null,
   ].filter(Boolean);
 }
 
 /** The annotations and keys that put a step there, each with its object. */
 function sources({ from, isDefault }) {
-  if (from.length === 0) return isDefault ? h("p", { class: "note" }, "So by default.") : null;
+  if (from.length === 0) return isDefault ? h("p", { class: "note" }, t("So by default.")) : null;
   return h("ul", { class: "sources" }, from.map(({ name, value, object, file, line }) => h("li", {},
     h("code", {}, `${name}: ${value}`), h("a", { href: search(object) }, object), file ? ` ${file}:${line ?? 1}` : "")));
 }

@@ -1,6 +1,7 @@
 // The pages that are lists: routes, clusters, certificates, services, changes, problems, and the search over all of them.
 
 import { bytes, counted, day, h, moment, NOTHING, number, percent, quantile, say } from "./dom.js";
+import { t } from "./language.js";
 import { ask, list, live, watch } from "./live.js";
 import { table } from "./table.js";
 
@@ -22,11 +23,11 @@ const keyOf = (one) => JSON.stringify([one.host, one.path, one.namespace, one.ob
  */
 function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }) {
   const rows = table({ label: title, columns, empty: "Loading.", sortBy });
-  const count = h("p", { class: "facts" }, lead);
+  const count = h("p", { class: "facts" }, typeof lead === "string" ? t(lead) : "");
   const box = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => filter() });
   const matches = h("span", { class: "note", role: "status" });
-  const bar = h("p", { class: "filter" }, h("label", {}, "Filter", box), matches);
-  const element = h("div", { class: "full" }, h("h1", {}, title), count, bar, rows.element);
+  const bar = h("p", { class: "filter" }, h("label", {}, t("Filter"), box), matches);
+  const element = h("div", { class: "full" }, h("h1", {}, t(title)), count, bar, rows.element);
   let all = [];
   let revision = null;
   let timer = 0;
@@ -34,7 +35,7 @@ function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }
 
   function filter() {
     const found = rows.filter(box.value);
-    say(matches, box.value.trim() ? `${counted(found, "match", "matches")}` : "");
+    say(matches, box.value.trim() ? counted(found, "match", "matches") : "");
   }
 
   function follow(parameters) {
@@ -47,13 +48,13 @@ function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }
     revision = live.state?.revision ?? null;
     try {
       all = await load();
-      rows.element.querySelector(".empty").textContent = empty;
+      rows.element.querySelector(".empty").textContent = t(empty);
       rows.show(all);
-      say(count, typeof lead === "function" ? lead(all) : lead);
+      say(count, typeof lead === "function" ? lead(all) : t(lead));
       if (renew) await traffic();
       filter();
     } catch (error) {
-      rows.element.querySelector(".empty").textContent = error.message || "The server does not answer.";
+      rows.element.querySelector(".empty").textContent = error.message || t("The server does not answer.");
     }
   }
 
@@ -74,7 +75,7 @@ function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }
   });
   return {
     element,
-    title,
+    title: t(title),
     begin() {
       follow(parameters);
       fetchRows();
@@ -98,7 +99,7 @@ export const routesWith = (words) => `#/routes?${new URLSearchParams({ q: words 
 export const clusterLink = (name) => `#/clusters?${new URLSearchParams({ q: name })}`;
 
 /** What the reason of a failure is called; a cause without one is the endpoint's own status. */
-export const causeName = ({ reason }) => reason ?? "returned by the endpoint";
+export const causeName = ({ reason }) => reason ?? t("returned by the endpoint");
 
 const rate = (field) => ({ of: (row) => number(row.traffic?.[field] ?? null), by: (row) => row.traffic?.[field] ?? 0, end: true });
 const time = (name) => ({
@@ -110,7 +111,7 @@ export function routes(parameters) {
     parameters,
     sortBy: "Requests/s",
     title: "Hosts and routes",
-    lead: (rows) => `${counted(rows.length, "route")}. Rates are those of the last seconds; – is for no request in that time.`,
+    lead: (rows) => t("{0}. Rates are those of the last seconds; – is for no request in that time.", counted(rows.length, "route")),
     empty: "No routes are served: no Ingress or HTTPRoute has been taken. Problems says why, if there is a reason.",
     columns: [
       { name: "Host", of: ({ host }) => host.name, by: ({ host }) => host.name, link: ({ host, route }) => routeLink(host, route), fit: true, full: true },
@@ -136,10 +137,10 @@ export function routes(parameters) {
 }
 
 export function backendText(route) {
-  if (route.action === "respond") return `answers ${route.status}`;
-  if (route.action === "files") return "files";
+  if (route.action === "respond") return t("answers {0}", route.status);
+  if (route.action === "files") return t("files");
   return route.backends.map(({ cluster, weight, canary }) =>
-    canary ? `${cluster} (canary)` : weight === null ? cluster : `${cluster} (${weight})`).join(", ") || "nobody";
+    canary ? t("{0} (canary)", cluster) : weight === null ? cluster : `${cluster} (${weight})`).join(", ") || t("nobody");
 }
 
 // === clusters ===
@@ -154,7 +155,7 @@ export function clusters(parameters) {
     parameters,
     sortBy: "Requests/s",
     title: "Clusters and endpoints",
-    lead: (rows) => `${counted(rows.filter(({ endpoint }) => !endpoint).length, "cluster")}, ${counted(rows.filter(({ endpoint }) => endpoint).length, "endpoint")}. An endpoint's connections are those of all clusters that it is in.`,
+    lead: (rows) => t("{0}, {1}. An endpoint's connections are those of all clusters that it is in.", counted(rows.filter(({ endpoint }) => !endpoint).length, "cluster"), counted(rows.filter(({ endpoint }) => endpoint).length, "endpoint")),
     empty: "There are no clusters: nothing is served that leads to a Service.",
     columns: [
       { name: "Cluster or endpoint", of: (row) => row.endpoint?.address ?? row.cluster.name, by: (row) => row.endpoint?.address ?? row.cluster.name, fit: true, full: true },
@@ -201,10 +202,10 @@ function errors({ endpoint, numbers, traffic }) {
 
 /** What is wrong with a cluster or an endpoint; empty where nothing is. */
 function trouble(row) {
-  if (row.endpoint) return row.numbers?.ejected > 0 ? "ejected" : row.numbers?.isFailing ? "failing" : "";
-  if (row.cluster.endpoints.length === 0) return "no endpoint";
+  if (row.endpoint) return row.numbers?.ejected > 0 ? t("ejected") : row.numbers?.isFailing ? t("failing") : "";
+  if (row.cluster.endpoints.length === 0) return t("no endpoint");
   const bad = row.own?.filter(({ ejected, isFailing }) => ejected > 0 || isFailing).length ?? 0;
-  return bad > 0 ? `${bad} of ${row.cluster.endpoints.length} failing` : "";
+  return bad > 0 ? t("{0} of {1} failing", bad, row.cluster.endpoints.length) : "";
 }
 
 function stateTone(row) {
@@ -218,13 +219,13 @@ function clusterState(row) {
     const { protocol, encryption, balance } = row.cluster;
     return `${what ? `${what}, ` : ""}${protocol}${encryption === "clear" ? "" : `, ${encryption}`}, ${balance}`;
   }
-  return what || (row.endpoint.isDraining ? "draining" : row.numbers ? "ready" : "ready, not asked yet");
+  return what || (t(row.endpoint.isDraining ? "draining" : row.numbers ? "ready" : "ready, not asked yet"));
 }
 
 function inFlight({ load, traffic, endpoint }) {
-  if (!endpoint) return traffic?.queued > 0 ? `${number(traffic.queued)} waiting` : NOTHING;
+  if (!endpoint) return traffic?.queued > 0 ? t("{0} waiting", number(traffic.queued)) : NOTHING;
   if (!load) return NOTHING;
-  return load.limit === null ? number(load.inFlight) : `${number(load.inFlight)} of ${number(load.limit)}`;
+  return load.limit === null ? number(load.inFlight) : t("{0} of {1}", number(load.inFlight), number(load.limit));
 }
 
 // === certificates ===
@@ -238,7 +239,7 @@ export function certificates(parameters) {
     lead: "Those that end first come first. Keys are never shown.",
     empty: "No host has a certificate: what is served over TLS is served with one that was made up at the start.",
     columns: [
-      { name: "Hosts", of: ({ hosts }) => hosts.map((name) => (name === "_" ? "all others" : name)).join(", "), by: ({ hosts }) => hosts[0], fit: true, full: true },
+      { name: "Hosts", of: ({ hosts }) => hosts.map((name) => (name === "_" ? t("all others") : name)).join(", "), by: ({ hosts }) => hosts[0], fit: true, full: true },
       { name: "Secret", of: ({ namespace, secret }) => `${namespace}/${secret}`, by: ({ namespace, secret }) => `${namespace}/${secret}`, size: "large" },
       { name: "Issuer", of: ({ issuer }) => issuer || NOTHING, by: ({ issuer }) => issuer, wide: true, size: "large" },
       { name: "Key", of: ({ keyAlgorithm }) => keyAlgorithm, wide: true },
@@ -291,7 +292,7 @@ export function problems(parameters) {
     lead: "What objects ask for and do not get, and what they should know. The same is in their Events and in the log.",
     empty: "No object has a problem.",
     columns: [
-      { name: "Severity", of: ({ severity }) => severity, by: ({ severity }) => SEVERITIES.indexOf(severity), tone: ({ severity }) => ({ error: "bad", warning: "warn" })[severity] ?? "dim", dot: true },
+      { name: "Severity", of: ({ severity }) => t(severity), by: ({ severity }) => SEVERITIES.indexOf(severity), tone: ({ severity }) => ({ error: "bad", warning: "warn" })[severity] ?? "dim", dot: true },
       { name: "Object", of: ({ object }) => object ?? NOTHING, by: ({ object }) => object, link: ({ object }) => object && search(object), size: "large" },
       { name: "Problem", of: ({ message }) => message, size: "giant", full: true },
       { name: "Where", of: ({ file, line }) => (file ? `${file}:${line ?? 1}` : NOTHING), wide: true, size: "large" },
@@ -306,9 +307,9 @@ const KINDS = [["hosts", "host"], ["clusters", "cluster"], ["endpoints", "endpoi
 
 export function changes() {
   const cards = h("ol", { class: "changes" });
-  const empty = h("p", { class: "empty" }, "There is no configuration yet.");
-  const element = h("div", {}, h("h1", {}, "Changes"),
-    h("p", { class: "facts" }, "What the latest 200 configurations of this process changed, the newest first."), empty, cards);
+  const empty = h("p", { class: "empty" }, t("There is no configuration yet."));
+  const element = h("div", {}, h("h1", {}, t("Changes")),
+    h("p", { class: "facts" }, t("What the latest 200 configurations of this process changed, the newest first.")), empty, cards);
   let revision = null;
 
   async function update() {
@@ -323,28 +324,28 @@ export function changes() {
     }
   }
   const end = watch(update);
-  return { element, title: "Changes", begin: update, end };
+  return { element, title: t("Changes"), begin: update, end };
 }
 
 function card(change) {
   const parts = KINDS.flatMap(([field, name]) => [["added", "added"], ["removed", "gone"], ["changed", "changed"]].map(([what, word]) =>
     part(change[field][what], name, word)));
   const notes = [
-    change.hasOtherSettings && !change.isFirst ? h("li", {}, "Settings of the proxy changed.") : null,
+    change.hasOtherSettings && !change.isFirst ? h("li", {}, t("Settings of the proxy changed.")) : null,
     part(change.problems, "new problem", ""),
-    change.problemsSolved > 0 ? h("li", {}, `${counted(change.problemsSolved, "problem")} solved.`) : null,
+    change.problemsSolved > 0 ? h("li", {}, t("{0} solved.", counted(change.problemsSolved, "problem"))) : null,
   ];
   const all = [...parts, ...notes].filter(Boolean);
   return h("li", {},
-    h("h2", {}, `Configuration ${change.generation}`, h("time", { datetime: new Date(change.atSeconds * 1000).toISOString() }, moment(change.atSeconds))),
-    change.isFirst ? h("p", { class: "note" }, "The first one of this process.") : null,
-    all.length > 0 ? h("ul", {}, all) : h("p", { class: "note" }, "Nothing that is listed here: details of TLS, of listeners or of policies."));
+    h("h2", {}, t("Configuration {0}", change.generation), h("time", { datetime: new Date(change.atSeconds * 1000).toISOString() }, moment(change.atSeconds))),
+    change.isFirst ? h("p", { class: "note" }, t("The first one of this process.")) : null,
+    all.length > 0 ? h("ul", {}, all) : h("p", { class: "note" }, t("Nothing that is listed here: details of TLS, of listeners or of policies.")));
 }
 
 function part({ count, names }, name, word) {
   if (count === 0) return null;
-  const more = count > names.length ? ` and ${counted(count - names.length, "more", "more")}` : "";
-  return h("li", {}, h("b", {}, `${counted(count, name)} ${word}`.trim()), h("span", { class: "names" }, `${names.join(", ")}${more}`));
+  const more = count > names.length ? ` ${t("and {0} more", count - names.length)}` : "";
+  return h("li", {}, h("b", {}, `${counted(count, name)} ${word && t(word)}`.trim()), h("span", { class: "names" }, `${names.join(", ")}${more}`));
 }
 
 // === search ===
@@ -363,7 +364,7 @@ async function entries() {
     }
   }
   for (const cluster of objects.clusters) {
-    add("Cluster", cluster.name, cluster.endpoints.map(({ address }) => address).join(", ") || "no endpoint", clusterLink(cluster.name));
+    add("Cluster", cluster.name, cluster.endpoints.map(({ address }) => address).join(", ") || t("no endpoint"), clusterLink(cluster.name));
   }
   for (const one of objects.certificates) add("Certificate", `${one.namespace}/${one.secret}`, one.hosts.join(", "), "#/certificates");
   for (const one of objects.services) add("Service", `${one.protocol} ${one.port}`, `${one.namespace}/${one.service}:${one.servicePort}`, "#/services");
@@ -377,13 +378,13 @@ export function found(parameters) {
     label: "Found",
     empty: "Nothing has all of these words.",
     columns: [
-      { name: "Kind", of: ({ kind }) => kind },
+      { name: "Kind", of: ({ kind }) => t(kind) },
       { name: "Name", of: ({ name }) => name, link: ({ link }) => link, size: "huge" },
       { name: "Detail", of: ({ detail }) => detail, size: "giant", wide: true },
     ],
   });
   const count = h("p", { class: "facts", role: "status" });
-  const element = h("div", { class: "full" }, h("h1", {}, "Search"), count, rows.element);
+  const element = h("div", { class: "full" }, h("h1", {}, t("Search")), count, rows.element);
   let words = parameters.get("q") ?? "";
 
   async function update() {
@@ -394,14 +395,14 @@ export function found(parameters) {
       // What is named so comes before what only has to do with it.
       const [named, others] = [true, false].map((is) => hits.filter(({ key }) => wanted.every((word) => key.includes(word)) === is));
       rows.show([...named, ...others]);
-      say(count, `${counted(hits.length, "result")} of ${number(all.length)} for “${words}”.`);
+      say(count, t("{0} of {1} for “{2}”.", counted(hits.length, "result"), number(all.length), words));
     } catch (error) {
-      say(count, error.message || "The server does not answer.");
+      say(count, error.message || t("The server does not answer."));
     }
   }
   return {
     element,
-    title: "Search",
+    title: t("Search"),
     begin: update,
     change(changed) {
       words = changed.get("q") ?? "";

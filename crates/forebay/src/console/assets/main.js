@@ -1,16 +1,21 @@
 // The frame around the pages: which one is shown, the search, the theme, and whether the server is there.
 
-import { clock, h, say } from "./dom.js";
+import { clock, h, kept, say } from "./dom.js";
 import { doctor } from "./doctor.js";
 import { route } from "./explain.js";
+import { language, t } from "./language.js";
 import { certificates, changes, clusters, found, problems, routes, search, services } from "./lists.js";
 import { connect, live, watch } from "./live.js";
 import { overview } from "./overview.js";
+import { replicas } from "./replicas.js";
+import { requests } from "./requests.js";
 
 const PAGES = [
   ["overview", "Overview", overview],
   ["routes", "Routes", routes],
+  ["requests", "Requests", requests],
   ["clusters", "Clusters", clusters],
+  ["replicas", "Replicas", replicas],
   ["certificates", "Certificates", certificates],
   ["services", "Services", services],
   ["problems", "Problems", problems],
@@ -21,7 +26,7 @@ const OTHERS = { route, search: found };
 
 const byId = (id) => document.getElementById(id);
 const [main, nav, box, link, theme] = ["main", "nav", "search", "link", "theme"].map(byId);
-const links = PAGES.map(([name, title]) => h("a", { href: `#/${name}` }, title));
+const links = PAGES.map(([name, title]) => h("a", { href: `#/${name}` }, t(title)));
 nav.append(...links);
 let shown = null;
 let name = "";
@@ -91,27 +96,31 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 
 const THEMES = ["auto", "light", "dark"];
 
-/** A browser may keep nothing: then the choice lasts as long as the page. */
-function kept(value) {
-  try {
-    if (value) localStorage.setItem("theme", value);
-    return localStorage.getItem("theme");
-  } catch {
-    return value ?? null;
-  }
-}
-
 function dress(choice) {
   document.documentElement.dataset.theme = choice;
-  say(theme, `Theme: ${choice}`);
+  say(theme, t("Theme: {0}", t(choice)));
 }
 
 theme.addEventListener("click", () => {
   const next = THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
-  kept(next);
+  kept("theme", next);
   dress(next);
 });
-dress(THEMES.includes(kept()) ? kept() : "auto");
+dress(THEMES.includes(kept("theme")) ? kept("theme") : "auto");
+
+// === language ===
+
+document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+nav.setAttribute("aria-label", t("Pages"));
+box.placeholder = t("Search");
+say(document.querySelector(".skip"), t("Skip to the content"));
+say(document.querySelector(".find label"), t("Search hosts, routes, clusters, certificates, services and problems"));
+// Each language is named in itself.
+say(byId("language"), language === "zh" ? "English" : "中文");
+byId("language").addEventListener("click", () => {
+  kept("language", language === "zh" ? "en" : "zh");
+  location.reload();
+});
 
 // === the server ===
 
@@ -120,9 +129,9 @@ watch(() => {
   if (state) say(byId("who"), state.name);
   document.body.classList.toggle("away", awaySince !== null);
   if (awaySince !== null) {
-    say(link, `No answer since ${clock(awaySince / 1000)}${why ? `: ${why.trim()}` : ""}. Trying again.`);
+    say(link, t("No answer since {0}{1}. Trying again.", clock(awaySince / 1000), why ? `: ${why.trim()}` : ""));
   } else if (state) {
-    say(link, "live");
+    say(link, t("live"));
   }
 });
 

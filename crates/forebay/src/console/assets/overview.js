@@ -3,22 +3,23 @@
 import { chart } from "./chart.js";
 import { bytes, counted, day, h, number, percent, quantile, say, seconds, span } from "./dom.js";
 import { causeName, clusterLink, routesWith } from "./lists.js";
+import { inLanguage, t } from "./language.js";
 import { live, pastOf, watch } from "./live.js";
 
 /** Name, value, what it is compared with, tone, and the page behind it. The first four are what people look at first. */
 const FIGURES = [
-  ["Requests", (state) => `${number(state.requests.perSecond)} /s`, (state) => `${number(state.requests.total)} since the start`, null, "#/routes?sort=Requests/s"],
+  ["Requests", (state) => `${number(state.requests.perSecond)} /s`, (state) => t("{0} since the start", number(state.requests.total)), null, "#/routes?sort=Requests/s"],
   ["Errors 5xx", (state) => `${number(state.requests.byClass?.serverError)} /s`, (state) => `4xx: ${number(state.requests.byClass?.clientError)} /s`,
     (state) => (state.requests.byClass?.serverError > 0 ? "bad" : ""), "#/routes?sort=5xx/s"],
-  ["Latency p50", (state) => quantile(state.requests.latency.p50), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p50)}`, null, "#/routes?sort=p50"],
-  ["Latency p99", (state) => quantile(state.requests.latency.p99), (state) => `upstream: ${quantile(state.requests.upstreamLatency.p99)}`, null, "#/routes?sort=p99"],
-  ["Connections reused", (state) => percent(state.upstream.reuseRatio), (state) => `${number(state.upstream.openedPerSecond)} opened /s`, null, "#/clusters?sort=Opened/s"],
-  ["Client connections", (state) => number(state.connections.active), (state) => `${number(state.connections.acceptedPerSecond)} accepted /s`],
-  ["Upstream connections", (state) => number(state.upstream.open), (state) => `${number(state.upstream.idle)} idle`, null, "#/clusters?sort=Open"],
-  ["Local ports in use", (state) => percent(portShare(state)), (state) => `${number(state.upstream.portsInUseMax)} of ${number(state.upstream.portsAvailable)}`,
+  ["Latency p50", (state) => quantile(state.requests.latency.p50), (state) => t("upstream: {0}", quantile(state.requests.upstreamLatency.p50)), null, "#/routes?sort=p50"],
+  ["Latency p99", (state) => quantile(state.requests.latency.p99), (state) => t("upstream: {0}", quantile(state.requests.upstreamLatency.p99)), null, "#/routes?sort=p99"],
+  ["Connections reused", (state) => percent(state.upstream.reuseRatio), (state) => t("{0} opened /s", number(state.upstream.openedPerSecond)), null, "#/clusters?sort=Opened/s"],
+  ["Client connections", (state) => number(state.connections.active), (state) => t("{0} accepted /s", number(state.connections.acceptedPerSecond))],
+  ["Upstream connections", (state) => number(state.upstream.open), (state) => t("{0} idle", number(state.upstream.idle)), null, "#/clusters?sort=Open"],
+  ["Local ports in use", (state) => percent(portShare(state)), (state) => t("{0} of {1}", number(state.upstream.portsInUseMax), number(state.upstream.portsAvailable)),
     (state) => (portShare(state) > 0.8 ? "bad" : ""), "#/doctor"],
-  ["CPU", (state) => (state.process.cpuUsed === null ? "–" : state.process.cpuUsed.toFixed(2)), (state) => `of ${cpus(state)}`, null, "#/doctor"],
-  ["Memory", (state) => bytes(state.process.residentBytes), () => "resident"],
+  ["CPU used", (state) => (state.process.cpuUsed === null ? "–" : state.process.cpuUsed.toFixed(2)), cpus, null, "#/doctor"],
+  ["Memory", (state) => bytes(state.process.residentBytes), () => t("resident")],
 ];
 const FIRST_FIGURES = 4;
 
@@ -27,7 +28,7 @@ const SPANS = [["5 min", null, 1], ["1 h", 3600, 10], ["1 day", 86400, 300]];
 
 function cpus(state) {
   const { cpuQuota, cpus } = state.process;
-  return cpuQuota === null ? `${counted(cpus, "CPU")}, no quota` : `${cpuQuota} allowed by the quota`;
+  return cpuQuota === null ? t("of {0}, no quota", counted(cpus, "CPU")) : t("of {0} allowed by the quota", cpuQuota);
 }
 
 export function portShare({ upstream }) {
@@ -78,20 +79,20 @@ export const connectionChart = () => chart({
 function concerns(state) {
   const { configuration, findings, problems, certificates, upstream, shortages } = state;
   const all = [];
-  for (const trouble of configuration.troubles) all.push(["bad", `A watch fails: ${trouble}`, null]);
-  if (configuration.isFromDisk) all.push(["warn", "The API server was not reached: what was kept on disk is served.", null]);
+  for (const trouble of configuration.troubles) all.push(["bad", t("A watch fails: {0}", trouble), null]);
+  if (configuration.isFromDisk) all.push(["warn", t("The API server was not reached: what was kept on disk is served."), null]);
   if (configuration.acknowledged < configuration.generation) {
-    all.push(["warn", `Configuration ${configuration.generation} is not in force at every worker yet.`, "#/changes"]);
+    all.push(["warn", t("Configuration {0} is not in force at every worker yet.", configuration.generation), "#/changes"]);
   }
   for (const one of shortages.filter(({ level }) => level > 0)) {
-    all.push(["bad", `The process is short of something: ${one.of.replaceAll("_", " ")} (level ${one.level}).`, "#/doctor"]);
+    all.push(["bad", t("The process is short of something: {0} (level {1}).", one.of.replaceAll("_", " "), one.level), "#/doctor"]);
   }
-  for (const one of findings.worst) all.push([one.verdict === "failure" ? "bad" : "warn", one.message, "#/doctor"]);
-  if (upstream.ejected > 0) all.push(["warn", `${counted(upstream.ejected, "endpoint is", "endpoints are")} ejected.`, "#/clusters?q=ejected"]);
-  if (problems.error > 0) all.push(["bad", `${counted(problems.error, "error")} in objects: something that they ask for is not served.`, "#/problems"]);
-  if (problems.warning > 0) all.push(["warn", `${counted(problems.warning, "warning")} about objects.`, "#/problems"]);
-  if (certificates.expired > 0) all.push(["bad", `${counted(certificates.expired, "certificate has", "certificates have")} ended.`, "#/certificates"]);
-  if (certificates.endingSoon > 0) all.push(["warn", `${counted(certificates.endingSoon, "certificate ends", "certificates end")} within 14 days.`, "#/certificates"]);
+  for (const one of findings.worst) all.push([one.verdict === "failure" ? "bad" : "warn", inLanguage(one).message, "#/doctor"]);
+  if (upstream.ejected > 0) all.push(["warn", `${counted(upstream.ejected, "endpoint is ejected", "endpoints are ejected")}.`, "#/clusters?q=ejected"]);
+  if (problems.error > 0) all.push(["bad", t("{0} in objects: something that they ask for is not served.", counted(problems.error, "error")), "#/problems"]);
+  if (problems.warning > 0) all.push(["warn", t("{0} about objects.", counted(problems.warning, "warning")), "#/problems"]);
+  if (certificates.expired > 0) all.push(["bad", `${counted(certificates.expired, "certificate has ended", "certificates have ended")}.`, "#/certificates"]);
+  if (certificates.endingSoon > 0) all.push(["warn", `${counted(certificates.endingSoon, "certificate ends within 14 days", "certificates end within 14 days")}.`, "#/certificates"]);
   const rank = { bad: 0, warn: 1 };
   return all.sort(([one], [other]) => rank[one] - rank[other]);
 }
@@ -101,17 +102,17 @@ function choice(label, names, choose) {
   const buttons = names.map((name, at) => h("button", { type: "button", class: "plain", "aria-pressed": String(at === 0), onclick() {
     buttons.forEach((one) => one.setAttribute("aria-pressed", String(one === buttons[at])));
     choose(at);
-  } }, name));
+  } }, t(name)));
   return h("p", { class: "choice", role: "group", "aria-label": label }, buttons);
 }
 
 /** The routes that fail, each with its reasons: links to its page, to its endpoints, and to the other routes with a reason. */
 function failingList() {
   const body = h("tbody");
-  const nothing = h("p", { class: "empty good dot" }, "No route has returned 5xx within the last half minute.");
+  const nothing = h("p", { class: "empty good dot" }, t("No route has returned 5xx within the last half minute."));
   const table = h("table", { class: "plain failing" },
     h("thead", {}, h("tr", {}, ["Route", "5xx/s", "Share", "Reason", "Endpoints"].map((name, at) =>
-      h("th", { scope: "col", class: [1, 2].includes(at) ? "end" : null }, name)))), body);
+      h("th", { scope: "col", class: [1, 2].includes(at) ? "end" : null }, t(name))))), body);
   let shown = "";
   const reason = (cause) => h("li", {}, h("a", { href: routesWith(causeName(cause)), title: cause.meaning }, causeName(cause)), ` ${number(cause.perSecond)} /s`);
   const row = (one) => h("tr", {},
@@ -122,8 +123,8 @@ function failingList() {
     h("td", {}, h("ul", {}, one.causes.map(reason))),
     h("td", {}, h("a", { href: clusterLink(one.cluster) }, one.cluster)));
   return {
-    element: h("section", {}, h("h2", {}, "Failing now"), nothing,
-      h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": "Routes that fail" }, table)),
+    element: h("section", {}, h("h2", {}, t("Failing now")), nothing,
+      h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": t("Routes that fail") }, table)),
     update(all) {
       nothing.hidden = all.length > 0;
       table.parentElement.hidden = all.length === 0;
@@ -139,7 +140,7 @@ function failingList() {
 export function overview() {
   const figures = FIGURES.map(([name, , , , link]) => {
     const [value, note] = [h("strong", {}, "–"), h("span", { class: "note" })];
-    const title = h("span", { class: "name" }, link ? h("a", { href: link }, name) : name);
+    const title = h("span", { class: "name" }, link ? h("a", { href: link }, t(name)) : t(name));
     return { value, note, element: h("li", {}, title, value, note) };
   });
   const failing = failingList();
@@ -149,8 +150,8 @@ export function overview() {
   const faults = h("tbody");
   const faultTable = h("table", { class: "plain" },
     h("thead", {}, h("tr", {}, ["Reason", "Whose", "What it means", "Since the start", "A second"].map((name, at) =>
-      h("th", { scope: "col", class: at > 2 ? "end" : null }, name)))), faults);
-  const noFaults = h("p", { class: "empty" }, "No request has gone wrong since the start.");
+      h("th", { scope: "col", class: at > 2 ? "end" : null }, t(name))))), faults);
+  const noFaults = h("p", { class: "empty" }, t("No request has gone wrong since the start."));
   const facts = h("p", { class: "facts" });
   let told = "";
 
@@ -165,10 +166,13 @@ export function overview() {
     showCharts();
     failing.update(state.failing ?? []);
     const { configuration: of } = state;
-    say(facts, `Version ${state.version}, up ${span(state.uptimeSeconds)}. Configuration ${of.generation}: ${[
+    const numbers = [
       counted(of.hosts, "host"), counted(of.routes, "route"), counted(of.clusters, "cluster"), counted(of.endpoints, "endpoint"),
       counted(of.services, "TCP or UDP service"), counted(state.certificates.total, "certificate"),
-    ].join(", ")}.${state.certificates.firstEndSeconds ? ` The first certificate ends on ${day(state.certificates.firstEndSeconds)}.` : ""}`);
+    ].join(", ");
+    const end = state.certificates.firstEndSeconds;
+    const sentences = [t("Version {0}, up {1}. Configuration {2}: {3}.", state.version, span(state.uptimeSeconds), of.generation, numbers), end ? t("The first certificate ends on {0}.", day(end)) : ""];
+    say(facts, sentences.filter(Boolean).join(" "));
     showConcerns(state);
     showFaults(state.requests.faults);
   }
@@ -185,7 +189,7 @@ export function overview() {
     if (text === told) return;
     told = text;
     const looked = state.findings.ok + state.findings.unknown + state.findings.warning + state.findings.failure;
-    const nothing = looked === 0 ? "Nothing so far; the doctor has not looked yet." : `Nothing. ${counted(looked, "check")} of the doctor found nothing that costs QPS.`;
+    const nothing = looked === 0 ? t("Nothing so far; the doctor has not looked yet.") : t("Nothing. {0} of the doctor found nothing that costs QPS.", counted(looked, "check"));
     list.replaceChildren(...(all.length === 0 ? [h("li", { class: "good" }, nothing)]
       : all.map(([tone, sentence, link]) => h("li", { class: tone }, link ? h("a", { href: link }, sentence) : sentence))));
   }
@@ -195,7 +199,7 @@ export function overview() {
     faultTable.hidden = all.length === 0;
     const rows = [...faults.children];
     all.forEach((fault, at) => {
-      const texts = [fault.reason, fault.side, fault.meaning, number(fault.total), number(fault.perSecond)];
+      const texts = [fault.reason, t(fault.side), fault.meaning, number(fault.total), number(fault.perSecond)];
       const row = rows[at] ?? faults.appendChild(h("tr", {}, texts.map((_, column) => h("td", { class: column > 2 ? "end" : null }))));
       texts.forEach((text, column) => say(row.children[column], text));
       row.lastElementChild.classList.toggle("bad", fault.perSecond > 0);
@@ -204,18 +208,18 @@ export function overview() {
   }
 
   const element = h("div", {},
-    h("h1", {}, "Overview"), facts,
+    h("h1", {}, t("Overview")), facts,
     h("ul", { class: "figures first" }, figures.slice(0, FIRST_FIGURES).map(({ element }) => element)),
     failing.element,
-    h("section", {}, h("h2", {}, "What needs a look"), list),
+    h("section", {}, h("h2", {}, t("What needs a look")), list),
     h("ul", { class: "figures" }, figures.slice(FIRST_FIGURES).map(({ element }) => element)),
-    choice("Time of the charts", SPANS.map(([name]) => name), (at) => {
+    choice(t("Time of the charts"), SPANS.map(([name]) => name), (at) => {
       chosen = SPANS[at];
       showCharts();
     }),
     h("div", { class: "charts" }, charts.map(({ element }) => element)),
-    h("section", {}, h("h2", {}, "Failures"), noFaults,
-      h("p", { class: "note" }, "Cause and remedy of each reason: docs/troubleshooting.md."), h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": "Failures by reason" }, faultTable)));
+    h("section", {}, h("h2", {}, t("Failures")), noFaults,
+      h("p", { class: "note" }, t("Cause and remedy of each reason: docs/troubleshooting.md.")), h("div", { class: "sideways", tabindex: 0, role: "group", "aria-label": t("Failures by reason") }, faultTable)));
   const end = watch(update);
-  return { element, title: "Overview", begin: update, end };
+  return { element, title: t("Overview"), begin: update, end };
 }

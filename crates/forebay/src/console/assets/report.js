@@ -2,6 +2,7 @@
 // into this page.
 
 import { bytes, counted, h, number, seconds, svg } from "./dom.js";
+import { t } from "./language.js";
 
 const ELEMENTS = new Set(["h1", "h2", "h3", "p", "span", "strong", "ul", "ol", "li", "dl", "dt", "dd", "div", "section", "figure", "header", "pre",
   "code", "table", "thead", "tbody", "tr", "th", "td"]);
@@ -18,7 +19,7 @@ export function report(text) {
   const value = JSON.parse(text);
   const all = Array.isArray(value) ? value : [value];
   if (!all.every((one) => typeof one?.url === "string" && typeof one?.rate === "number" && one.latency_us)) {
-    throw new Error("it is not what forebay bench --output json writes");
+    throw new Error(t("it is not what forebay bench --output json writes"));
   }
   return h("div", { class: "report" }, all.map(measurement));
 }
@@ -26,17 +27,17 @@ export function report(text) {
 function measurement(it) {
   const unit = { rps: "requests/s", tps: "TLS connections/s", throughput: "Gbit/s" }[it.kind] ?? "a second";
   const time = (micros) => (typeof micros === "number" ? seconds(micros / 1e6) : "–");
-  const figure = (name, value, note = "") => h("li", {}, h("span", { class: "name" }, name), h("strong", {}, value), h("span", { class: "note" }, note));
+  const figure = (name, value, note = "") => h("li", {}, h("span", { class: "name" }, t(name)), h("strong", {}, value), h("span", { class: "note" }, note));
   const errors = Object.entries(it.errors ?? {});
   return h("section", {}, h("h4", {}, it.url),
     h("ul", { class: "figures" },
       figure("Rate", number(it.rate), unit),
       figure("p50", time(it.latency_us.p50)), figure("p99", time(it.latency_us.p99)), figure("p99.9", time(it.latency_us.p999)),
-      figure("Requests", number(it.requests), `in ${seconds(it.duration_seconds)}`),
+      figure("Requests", number(it.requests), t("in {0}", seconds(it.duration_seconds))),
       figure("Connections opened", number(it.connections_opened)),
       figure("Received", bytes(it.bytes))),
-    it.generator?.limited ? h("p", { class: "warn" }, "The load generator was the limit, not the server.") : null,
-    h("p", {}, errors.length === 0 ? "No errors." : errors.map(([kind, count]) => `${kind}: ${counted(count, "error")}`).join(", ")),
+    it.generator?.limited ? h("p", { class: "warn" }, t("The load generator was the limit, not the server.")) : null,
+    h("p", {}, errors.length === 0 ? t("No errors.") : errors.map(([kind, count]) => `${kind}: ${counted(count, "error")}`).join(", ")),
     live(it));
 }
 
@@ -51,7 +52,7 @@ function page(text) {
   // A document that was parsed so runs no script and loads nothing.
   const parsed = new DOMParser().parseFromString(text, "text/html");
   const main = parsed.querySelector("main");
-  if (!main) throw new Error("it is not a page that forebay bench --report writes");
+  if (!main) throw new Error(t("it is not a page that forebay bench --report writes"));
   return h("div", { class: "report" }, [...main.childNodes].map(copy));
 }
 

@@ -1,6 +1,7 @@
 // A table of which only the rows that are seen exist, however many there are.
 
 import { h, plain, say } from "./dom.js";
+import { t } from "./language.js";
 
 const SPARE = 6;
 /** Browsers cannot make elements much taller than this. */
@@ -12,7 +13,7 @@ const narrow = matchMedia("(max-width: 46rem)");
 const rowHeight = () => (narrow.matches ? 60 : 36);
 
 /**
- * `columns` have a `name`, `of(row)` with the text, and may be `end` (aligned to the right), `wide` (left out on narrow screens), `full`
+ * `label`, `empty` and the names of columns are translated here. `columns` have a `name`, `of(row)` with the text, and may be `end` (aligned to the right), `wide` (left out on narrow screens), `full`
  * (a line of its own on narrow screens), `fit` (as wide as its longest text), `dot` (the tone is a dot before the text); have a
  * `link(row)`, a `tone(row)`, and `by(row)` where the table can be sorted by them. `sortBy` is the name of the column by which it is
  * sorted first, from the greatest on. A row with `isBelow` belongs to the one before it without, and stays behind it.
@@ -24,10 +25,10 @@ export function table({ label, columns, empty, sortBy = null }) {
   let words = [];
   const heads = columns.map((column, at) => head(column, () => sort(at)));
   const body = h("div", { class: "rows", role: "rowgroup" });
-  const view = h("div", { class: "view", tabindex: 0, role: "group", "aria-label": `${label}, rows` });
-  const nothing = h("p", { class: "empty" }, empty);
+  const view = h("div", { class: "view", tabindex: 0, role: "group", "aria-label": t("{0}, rows", t(label)) });
+  const nothing = h("p", { class: "empty" }, t(empty));
   const header = h("div", { class: "row head", role: "row", "aria-rowindex": 1 }, heads);
-  const element = h("div", { class: "table", role: "table", "aria-label": label },
+  const element = h("div", { class: "table", role: "table", "aria-label": t(label) },
     h("div", { role: "rowgroup" }, header), body);
   view.append(element);
   const pool = [];
@@ -106,7 +107,8 @@ export function table({ label, columns, empty, sortBy = null }) {
     const column = columns.find((one) => one.fit);
     if (!column) return;
     const longest = rows.reduce((most, row) => Math.max(most, column.of(row).length), 8);
-    element.style.setProperty("--fit", `${Math.min(FIT_MAX, longest)}ch`);
+    // Not in ch: the letters of the heading are smaller.
+    element.style.setProperty("--fit", `${Math.min(FIT_MAX, longest) / 2}rem`);
   }
 
   mark();
@@ -155,8 +157,8 @@ function inOrder(by, turn) {
 
 function head(column, sort) {
   const classes = cellClass(column);
-  if (!column.by) return h("div", { class: classes, role: "columnheader" }, column.name);
-  const button = h("button", { type: "button", class: "sort", onclick: sort }, column.name);
+  if (!column.by) return h("div", { class: classes, role: "columnheader" }, t(column.name));
+  const button = h("button", { type: "button", class: "sort", onclick: sort }, t(column.name));
   return h("div", { class: classes, role: "columnheader", "aria-sort": "none" }, button);
 }
 
