@@ -1,6 +1,7 @@
 //! Endpoints that do with each connection what a test likes.
 
-use std::io::{Read, Write};
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,8 @@ struct Shared {
     serve: Box<Serve>,
     is_over: AtomicBool,
     connections: AtomicU64,
-    open: Mutex<Vec<TcpStream>>,
+    /// By number; those that have ended are gone, so that descriptors last for any number of cases.
+    open: Mutex<HashMap<u64, TcpStream>>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -59,7 +61,7 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        for stream in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for stream in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
         // Wakes `accept`.
@@ -79,15 +81,17 @@ impl Shared {
                 if self.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                open.push(handle);
+                let number = self.connections.fetch_add(1, Ordering::SeqCst);
+                open.insert(number, handle);
                 drop(open);
-                self.connections.fetch_add(1, Ordering::SeqCst);
                 let _ = stream.set_nodelay(true);
                 let _ = stream.set_read_timeout(Some(PATIENCE));
                 scope.spawn(move || {
                     (self.serve)(&mut stream);
-                    // The handle that is kept would hold it open.
+                    // The handle that is kept would hold it open. To close it with bytes unread would reset it, and lose what was written.
                     let _ = stream.shutdown(Shutdown::Write);
+                    let _ = io::copy(&mut stream, &mut io::sink());
+                    self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
                 });
             }
         });

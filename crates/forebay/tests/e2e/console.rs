@@ -200,7 +200,7 @@ fn requests_are_told_as_they_end_to_those_who_watch() {
     let admin = forebay.admin_address();
     let watch = |query: &str| {
         let mut connection = Connection::to(admin);
-        connection.send(&format!("GET /console/requests{query} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        connection.send(format!("GET /console/requests{query} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let response = connection.read_response_to_head();
         (connection, response)
     };
