@@ -73,13 +73,13 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ),
     (
         "none of {} new connections a second was seen open: whose they are is not known",
-        "每秒新建的 {0} 条连接没有一条在打开时被看到：不知道它们属于谁",
+        "每秒新建的 {0} 条连接没有一条在打开时被看到，不知道它们属于谁",
     ),
     ("{} new upstream connections a second{}, each open for {}", "每秒新建 {0} 条上游连接{1}，每条存活 {2}"),
     ("{}; {} carried one request alone", "{0}；其中 {1} 是只承载过一个请求的短连接"),
     (
         "no open connection was seen: whether they are kept is not known",
-        "没有看到打开的连接：不知道连接是否被保持",
+        "没有看到打开的连接，不知道连接是否被保持",
     ),
     (
         "connections are not kept at all: upstream-reuse reports it",
@@ -223,7 +223,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ("{} connections wait to be accepted{}", "{0} 条连接在全连接队列中等待{1}"),
     ("no accept queue overflowed", "没有全连接队列溢出"),
     (" of {}", "（{0}）"),
-    ("{}{} with {} of {}", "{0}{1}：{3} 个位置已占用 {2} 个"),
+    ("{}{} with {} of {}", "{0}{1}，{3} 个位置已占用 {2} 个"),
     (
         "the process asks for a backlog of {}, the kernel would give {}: nginx `listen {} backlog={};`, others their own setting",
         "进程请求的 backlog 为 {0}，内核允许 {1}：nginx 使用 `listen {2} backlog={3};`，其他程序使用各自的设置",
