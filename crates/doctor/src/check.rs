@@ -2,9 +2,10 @@
 //!
 //! Must not be in here: the checks.
 
-use crate::finding::{Finding, Outcome, Verdict};
+use crate::finding::{Finding, Outcome, Translated, Verdict};
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 /// A check: something that costs QPS, and how it is recognised.
 pub struct Check {
@@ -35,20 +36,23 @@ impl Check {
     /// The finding of this check for a machine.
     pub fn examine(&self, samples: &Samples) -> Finding {
         let outcome = (self.look)(samples)
-            .unwrap_or_else(|unknown| Outcome::new(Verdict::Unknown, format!("not checked: {unknown}")));
+            .unwrap_or_else(|unknown| Outcome::new(Verdict::Unknown, say!("not checked: {}", unknown.0)));
         self.finding(outcome)
     }
 
     fn finding(&self, outcome: Outcome) -> Finding {
         let Outcome { verdict, message, evidence, remedy } = outcome;
-        let remedy = remedy.unwrap_or_else(|| self.remedy.to_owned());
+        let is_needed = verdict > Verdict::Unknown;
+        let remedy = remedy.unwrap_or_else(|| Text::fixed(self.remedy));
+        let remedy = if is_needed { remedy } else { Text::none() };
         Finding {
             id: self.id,
             category: self.category,
             verdict,
-            message,
+            message: message.english(),
             evidence,
-            remedy: if verdict > Verdict::Unknown { remedy } else { String::new() },
+            remedy: remedy.english(),
+            zh: Translated { message: message.chinese(), remedy: remedy.chinese() },
             doc: doc_page(self.id),
         }
     }

@@ -8,6 +8,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 
+use crate::text::Text;
+
 /// A verdict. The order is that of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, DeriveDeserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -45,24 +47,37 @@ pub struct Finding<Name = &'static str> {
     pub category: Name,
     /// How it stands.
     pub verdict: Verdict,
-    /// One sentence with the figures that matter, without a full stop.
+    /// One sentence with the figures that matter, without a full stop, in English.
     pub message: String,
     /// The figures.
     pub evidence: Evidence,
-    /// The command or setting to apply; empty where nothing needs to be done.
+    /// The command or setting to apply, in English; empty where nothing needs to be done.
     pub remedy: String,
+    /// The message and the remedy in Chinese.
+    #[serde(default, skip_serializing_if = "Translated::is_empty")]
+    pub zh: Translated,
     /// The page that explains the check.
     pub doc: String,
+}
+
+/// What a finding says in another language; empty where another process, which may be older, has told of it without.
+#[derive(Clone, Debug, Default, PartialEq, Eq, DeriveDeserialize, Serialize)]
+#[serde(default)]
+pub struct Translated {
+    /// As [`Finding::message`].
+    pub message: String,
+    /// As [`Finding::remedy`].
+    pub remedy: String,
 }
 
 /// The result of a check's function: a finding without what the check's entry in the table adds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
-    pub(crate) message: String,
+    pub(crate) message: Text,
     pub(crate) evidence: Evidence,
     /// A remedy to use instead of the one in the table, if the figures allow a more exact one.
-    pub(crate) remedy: Option<String>,
+    pub(crate) remedy: Option<Text>,
 }
 
 impl Verdict {
@@ -74,6 +89,13 @@ impl Verdict {
             Verdict::Warning => "warning",
             Verdict::Failure => "failure",
         }
+    }
+}
+
+impl Translated {
+    /// Whether there is no translation.
+    pub fn is_empty(&self) -> bool {
+        self.message.is_empty()
     }
 }
 
@@ -167,19 +189,19 @@ impl From<String> for Value {
 }
 
 impl Outcome {
-    pub(crate) fn new(verdict: Verdict, message: impl Into<String>) -> Outcome {
-        Outcome { verdict, message: message.into(), evidence: Evidence::default(), remedy: None }
+    pub(crate) fn new(verdict: Verdict, message: Text) -> Outcome {
+        Outcome { verdict, message, evidence: Evidence::default(), remedy: None }
     }
 
-    pub(crate) fn ok(message: impl Into<String>) -> Outcome {
+    pub(crate) fn ok(message: Text) -> Outcome {
         Outcome::new(Verdict::Ok, message)
     }
 
-    pub(crate) fn warning(message: impl Into<String>) -> Outcome {
+    pub(crate) fn warning(message: Text) -> Outcome {
         Outcome::new(Verdict::Warning, message)
     }
 
-    pub(crate) fn failure(message: impl Into<String>) -> Outcome {
+    pub(crate) fn failure(message: Text) -> Outcome {
         Outcome::new(Verdict::Failure, message)
     }
 
@@ -189,8 +211,8 @@ impl Outcome {
         self
     }
 
-    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Outcome {
-        self.remedy = Some(remedy.into());
+    pub(crate) fn remedy(mut self, remedy: Text) -> Outcome {
+        self.remedy = Some(remedy);
         self
     }
 }
@@ -214,6 +236,7 @@ mod tests {
             .into_iter()
             .collect(),
             remedy: "more".to_owned(),
+            zh: Translated { message: "一半".to_owned(), remedy: "更多".to_owned() },
             doc: "docs/doctor.md#reuse".to_owned(),
         };
         let text = serde_json::to_string(&told).unwrap();
@@ -221,5 +244,9 @@ mod tests {
         assert_eq!((heard.id.as_str(), heard.category.as_str()), (told.id, told.category));
         assert_eq!((heard.verdict, &heard.evidence), (told.verdict, &told.evidence));
         assert_eq!(serde_json::to_string(&heard).unwrap(), text);
+        let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
+        older.as_object_mut().unwrap().remove("zh");
+        let older: Finding<String> = serde_json::from_value(older).unwrap();
+        assert!(older.zh.is_empty() && !heard.zh.is_empty());
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Must not be in here: sentences.
 
+use crate::text::{Text, say};
+
 /// A count: `28,232`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -38,8 +40,27 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// `1 route`, `2,000 routes`.
-pub(crate) fn plural(number: usize, one: &str) -> String {
-    format!("{} {one}{}", count(number as u64), if number == 1 { "" } else { "s" })
+pub(crate) fn routes(number: usize) -> Text {
+    let figure = count(number as u64);
+    if number == 1 { say!("{} route", figure) } else { say!("{} routes", figure) }
+}
+
+/// `1 machine`, `2 machines`.
+pub(crate) fn machines(number: usize) -> Text {
+    let figure = count(number as u64);
+    if number == 1 { say!("{} machine", figure) } else { say!("{} machines", figure) }
+}
+
+/// `1 CPU`, `2 CPUs`.
+pub(crate) fn cpus(number: usize) -> Text {
+    let figure = count(number as u64);
+    if number == 1 { say!("{} CPU", figure) } else { say!("{} CPUs", figure) }
+}
+
+/// `1 worker`, `2 workers`.
+pub(crate) fn workers(number: usize) -> Text {
+    let figure = count(number as u64);
+    if number == 1 { say!("{} worker", figure) } else { say!("{} workers", figure) }
 }
 
 /// A time: `12 ms`, `1.2 ms`, `3.4 s`.
@@ -56,7 +77,7 @@ mod tests {
         let counts = [0, 12, 999, 1000, 28_232, 1_234_567].map(count);
         assert_eq!(counts, ["0", "12", "999", "1,000", "28,232", "1,234,567"]);
         assert_eq!([4300.4, 10.0, 1.04, 0.312, 0.0].map(rate), ["4,300", "10", "1.0", "0.31", "0"]);
-        assert_eq!([1, 2000].map(|number| plural(number, "route")), ["1 route", "2,000 routes"]);
+        assert_eq!([1, 2000].map(|number| routes(number).english()), ["1 route", "2,000 routes"]);
         assert_eq!([0.98, 0.003].map(percent), ["98 %", "0.30 %"]);
         assert_eq!([0.0012, 0.25, 3.4].map(time), ["1.2 ms", "250 ms", "3.4 s"]);
     }

@@ -18,11 +18,13 @@ mod sockets;
 mod table;
 #[cfg(test)]
 mod testing;
+mod text;
 mod ticks;
 mod tunnels;
+mod zh;
 
 pub use check::{Check, doc_page};
-pub use finding::{Evidence, Finding, Value, Verdict};
+pub use finding::{Evidence, Finding, Translated, Value, Verdict};
 pub use read::metrics::METRICS_READ;
 pub use read::usage::Usage;
 pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};

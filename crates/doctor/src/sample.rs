@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::{Text, say};
+
 /// What was read at one moment. Paths have no leading slash.
 ///
 /// Besides files of `/proc` and `/sys` there are some that no kernel has, in JSON but for the first:
@@ -63,10 +65,16 @@ pub enum Absence {
     Unreadable(String),
 }
 
+/// Reasons of this program in [`Absence::Unreadable`]; an error follows those that end with a space.
+pub(crate) const PERMISSION_DENIED: &str = "permission denied";
+pub(crate) const NO_HOST_IN_CONTAINER: &str = "a container's view has no host in it";
+pub(crate) const HOST_HIDDEN: &str = "the host's network namespace cannot be seen: ";
+pub(crate) const HOST_CLOSED: &str = "the host's network namespace: ";
+
 /// Why a check could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unknown(pub String);
+pub struct Unknown(pub(crate) Text);
 
 impl Sample {
     /// The content of a file.
@@ -77,12 +85,12 @@ impl Sample {
     pub fn text(&self, path: &str) -> Result<&str, Unknown> {
         match self.files.get(path) {
             Some(Ok(text)) => Ok(text),
-            Some(Err(Absence::Missing)) => Err(Unknown(format!("there is no /{path}"))),
+            Some(Err(Absence::Missing)) => Err(Unknown(say!("there is no /{}", path))),
             Some(Err(Absence::Unreadable(why))) if is_kernels(path) => {
-                Err(Unknown(format!("/{path}: {why}")))
+                Err(Unknown(say!("/{}: {}", path, recorded(why))))
             }
-            Some(Err(Absence::Unreadable(why))) => Err(Unknown(why.clone())),
-            None => Err(Unknown(format!("/{path} was not captured"))),
+            Some(Err(Absence::Unreadable(why))) => Err(Unknown(recorded(why))),
+            None => Err(Unknown(say!("/{} was not captured", path))),
         }
     }
 
@@ -93,7 +101,7 @@ impl Sample {
     /// The same as those of [`text`](Self::text), and when the file does not hold such a number.
     pub fn number<T: FromStr>(&self, path: &str) -> Result<T, Unknown> {
         let text = self.text(path)?.trim();
-        text.parse().map_err(|_| Unknown(format!("/{path} holds {text:?}, which is no number")))
+        text.parse().map_err(|_| Unknown(say!("/{} holds {}, which is no number", path, format!("{text:?}"))))
     }
 
     /// The content of a JSON file.
@@ -102,7 +110,8 @@ impl Sample {
     ///
     /// The same as those of [`text`](Self::text), and when the file cannot be parsed.
     pub fn json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T, Unknown> {
-        serde_json::from_str(self.text(path)?).map_err(|error| Unknown(format!("{path}: {error}")))
+        serde_json::from_str(self.text(path)?)
+            .map_err(|error| Unknown(say!("{}: {}", path, error.to_string())))
     }
 
     /// Whether the machine does not have this file, so that the feature behind it is not in use.
@@ -134,6 +143,24 @@ impl Sample {
     pub fn files(&self) -> impl Iterator<Item = (&str, &Result<String, Absence>)> {
         self.files.iter().map(|(path, content)| (path.as_str(), content))
     }
+}
+
+/// Why a file could not be read, as a sample holds it: what this program says itself can be translated, the operating system's errors
+/// stay as they are.
+fn recorded(why: &str) -> Text {
+    if why == PERMISSION_DENIED {
+        return say!("permission denied");
+    }
+    if why == NO_HOST_IN_CONTAINER {
+        return say!("a container's view has no host in it");
+    }
+    if let Some(error) = why.strip_prefix(HOST_HIDDEN) {
+        return say!("the host's network namespace cannot be seen: {}", error);
+    }
+    if let Some(error) = why.strip_prefix(HOST_CLOSED) {
+        return say!("the host's network namespace: {}", error);
+    }
+    Text::from(why)
 }
 
 /// Whether the file is one of the kernel's.

@@ -5,6 +5,7 @@
 use crate::read;
 use crate::sample::{Sample, Unknown};
 use crate::sockets::{SocketGroup, State};
+use crate::text::say;
 use crate::ticks::Ticks;
 
 /// The samples of one machine, in the order in which they were taken.
@@ -25,7 +26,7 @@ impl Samples {
     ///
     /// When there is no sample.
     pub fn last(&self) -> Result<&Sample, Unknown> {
-        self.all.last().ok_or_else(|| Unknown("nothing was captured".into()))
+        self.all.last().ok_or_else(|| Unknown(say!("nothing was captured")))
     }
 
     /// The first and the last sample.
@@ -36,7 +37,7 @@ impl Samples {
     pub fn ends(&self) -> Result<(&Sample, &Sample), Unknown> {
         match &self.all[..] {
             [first, .., last] => Ok((first, last)),
-            _ => Err(Unknown("it takes two samples".into())),
+            _ => Err(Unknown(say!("it takes two samples"))),
         }
     }
 
@@ -48,7 +49,7 @@ impl Samples {
     pub fn seconds(&self) -> Result<f64, Unknown> {
         let (first, last) = self.ends()?;
         let seconds = last.taken.seconds - first.taken.seconds;
-        if seconds > 0.0 { Ok(seconds) } else { Err(Unknown("no time passed between the samples".into())) }
+        if seconds > 0.0 { Ok(seconds) } else { Err(Unknown(say!("no time passed between the samples"))) }
     }
 
     /// The growth of a counter between the first and the last sample, which `read` finds in a sample.
@@ -90,8 +91,11 @@ impl Samples {
             return Ok(pids);
         }
         let is_hidden = self.sockets()?.iter().any(|group| group.state == State::Listen);
-        let who = if is_hidden { "this user may not see who listens" } else { "none listens" };
-        Err(Unknown(format!("no process was given (--pid), and {who} here")))
+        Err(Unknown(if is_hidden {
+            say!("no process was given (--pid), and this user may not see who listens here")
+        } else {
+            say!("no process was given (--pid), and none listens here")
+        }))
     }
 
     /// The readings between the samples.

@@ -18,6 +18,7 @@ mod explain;
 mod guard;
 mod ignored;
 mod kubectl;
+mod language;
 mod limit_redis;
 mod line;
 mod log_output;

@@ -6,6 +6,7 @@ use crate::read::metrics::{ABUSE_ACTIONS, ABUSE_CLIENTS, Pages};
 use crate::read::prometheus;
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::say;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "abusive-clients",
@@ -28,7 +29,7 @@ fn abusive_clients(samples: &Samples) -> Result<Outcome, Unknown> {
         })
     };
     let (Some(slowed), Some(refused)) = (in_state("slowed"), in_state("refused")) else {
-        return Err(Unknown("the metrics have no forebay_abuse_clients".into()));
+        return Err(Unknown(say!("the metrics have no forebay_abuse_clients")));
     };
     let of_mode = |mode: &str| {
         let growth =
@@ -37,7 +38,7 @@ fn abusive_clients(samples: &Samples) -> Result<Outcome, Unknown> {
     };
     let (left_undone, done) = (of_mode("watch"), of_mode("enforce"));
     let count = slowed + refused;
-    let clients = if count > 1.0 { format!("{count} clients are") } else { "1 client is".to_owned() };
+    let clients = if count > 1.0 { say!("{} clients are", count) } else { say!("1 client is") };
     let told = |outcome: Outcome| {
         outcome
             .with("slowed", slowed)
@@ -46,14 +47,18 @@ fn abusive_clients(samples: &Samples) -> Result<Outcome, Unknown> {
             .with("refusals", done)
     };
     Ok(told(if count == 0.0 {
-        Outcome::ok("no client is far off the others")
+        Outcome::ok(say!("no client is far off the others"))
     } else if left_undone > 0.0 {
-        Outcome::warning(format!(
-            "{clients} far off the others, and {left_undone} of what they asked for would have been slowed or refused"
+        Outcome::warning(say!(
+            "{} far off the others, and {} of what they asked for would have been slowed or refused",
+            clients,
+            left_undone
         ))
     } else {
-        Outcome::ok(format!(
-            "{clients} far off the others, of which {done} requests or connections were slowed or refused"
+        Outcome::ok(say!(
+            "{} far off the others, of which {} requests or connections were slowed or refused",
+            clients,
+            done
         ))
     }))
 }

@@ -2,10 +2,11 @@
 
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
-use crate::format::plural;
+use crate::format::cpus;
 use crate::read::processes::{self, Switches};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::say;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "cpu-affinity",
@@ -43,7 +44,7 @@ fn cpu_affinity(samples: &Samples) -> Result<Outcome, Unknown> {
     let pids = samples.pids()?;
     let moves: Vec<_> = pids.iter().filter_map(|pid| moves(first, last, *pid, seconds)).collect();
     let Some(worst) = moves.iter().max_by(|a, b| a.badness().total_cmp(&b.badness())) else {
-        return Err(Unknown(format!("no thread of the {} processes was seen twice", pids.len())));
+        return Err(Unknown(say!("no thread of the {} processes was seen twice", pids.len())));
     };
     Ok(tell_moves(worst))
 }
@@ -75,29 +76,32 @@ fn moves(first: &Sample, last: &Sample, pid: u32, seconds: f64) -> Option<Moves>
 }
 
 fn tell_moves(moves: &Moves) -> Outcome {
-    let who = format!("{} ({})", moves.name, moves.pid);
+    let who = say!("{} ({})", &moves.name, moves.pid);
     let migrated = match moves.migrations {
-        Some(migrations) => format!("moved to another CPU {migrations:.0} times a second"),
-        None => "moved as often as this kernel does not tell".to_owned(),
+        Some(migrations) => say!("moved to another CPU {} times a second", format!("{migrations:.0}")),
+        None => say!("moved as often as this kernel does not tell"),
     };
-    let counts = format!(
-        "{who} was {migrated} and taken off its CPU {:.0} times, and waited {:.0} times",
-        moves.involuntary, moves.voluntary
+    let counts = say!(
+        "{} was {} and taken off its CPU {} times, and waited {} times",
+        who,
+        migrated,
+        format!("{:.0}", moves.involuntary),
+        format!("{:.0}", moves.voluntary)
     );
     let outcome = if moves.cpus < CPUS_MIN {
-        Outcome::ok(format!("{counts}; it may run on {}", plural(moves.cpus, "CPU")))
+        Outcome::ok(say!("{}; it may run on {}", counts, cpus(moves.cpus)))
     } else if !moves.waits() {
-        Outcome::ok(format!("{counts}: it computes more than it waits"))
+        Outcome::ok(say!("{}: it computes more than it waits", counts))
     } else if moves.is_moved() || moves.involuntary >= INVOLUNTARY_PER_SECOND {
         let remedy = if moves.name == "nginx" {
-            "worker_cpu_affinity auto; in nginx.conf".to_owned()
+            say!("worker_cpu_affinity auto; in nginx.conf")
         } else {
-            format!(
+            say!(
                 "taskset -apc CPUS {}, or for a Pod kubelet's --cpu-manager-policy=static with whole CPUs as requests and limits",
                 moves.pid
             )
         };
-        Outcome::warning(format!("{counts}, on {} CPUs: it should stay on one", moves.cpus)).remedy(remedy)
+        Outcome::warning(say!("{}, on {} CPUs: it should stay on one", counts, moves.cpus)).remedy(remedy)
     } else {
         Outcome::ok(counts)
     };

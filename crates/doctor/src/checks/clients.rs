@@ -10,6 +10,7 @@ use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
+use crate::text::say;
 
 /// Requests per connection below which connections are as good as not kept alive.
 const REQUESTS_FEW: f64 = 1.5;
@@ -50,13 +51,14 @@ fn client_keepalive(samples: &Samples) -> Result<Outcome, Unknown> {
     let a_second = rate(clients.per_second);
     let outcome = match (clients.requests, clients.life) {
         _ if clients.per_second < RATE_MIN => {
-            Outcome::ok(format!("{a_second} new connections of clients a second"))
+            Outcome::ok(say!("{} new connections of clients a second", a_second))
         }
         (Some(requests), _) => by_requests(requests, &a_second),
         (None, Some(life)) => {
             let once = clients.sent_once.unwrap_or(0.0);
-            let message = format!(
-                "{a_second} new connections of clients a second, each open for {}; {} sent one answer alone",
+            let message = say!(
+                "{} new connections of clients a second, each open for {}; {} sent one answer alone",
+                a_second,
                 time(life),
                 percent(once)
             );
@@ -64,7 +66,7 @@ fn client_keepalive(samples: &Samples) -> Result<Outcome, Unknown> {
             if is_short { Outcome::warning(message) } else { Outcome::ok(message) }
         }
         (None, None) => {
-            let why = format!("of {a_second} new connections of clients a second hardly any was seen open");
+            let why = say!("of {} new connections of clients a second hardly any was seen open", a_second);
             return Err(Unknown(why));
         }
     };
@@ -80,12 +82,13 @@ fn client_keepalive(samples: &Samples) -> Result<Outcome, Unknown> {
 
 fn by_requests(requests: f64, a_second: &str) -> Outcome {
     let message =
-        format!("clients send {} requests on a connection ({a_second} new ones a second)", rate(requests));
+        say!("clients send {} requests on a connection ({} new ones a second)", rate(requests), a_second);
     let limit = REQUESTS_LIMITS.into_iter().find(|limit| (0.95 * limit..1.02 * limit).contains(&requests));
     match limit {
         _ if requests < REQUESTS_FEW => Outcome::warning(message),
-        Some(limit) => Outcome::warning(format!(
-            "{message}: keep-alive-requests seems to be {}, and is reached",
+        Some(limit) => Outcome::warning(say!(
+            "{}: keep-alive-requests seems to be {}, and is reached",
+            message,
             whole(limit)
         )),
         None => Outcome::ok(message),

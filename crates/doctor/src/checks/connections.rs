@@ -7,6 +7,7 @@ use crate::format::{count, percent, rate, time, whole};
 use crate::read::metrics::{Pages, UPSTREAM_IDLE, UPSTREAM_REGRETTED};
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 /// A connection that lives shorter than the first was not worth its handshake; one that lives shorter than the second was needed
 /// again soon.
@@ -61,10 +62,8 @@ fn upstream_reuse(samples: &Samples) -> Result<Outcome, Unknown> {
         seen.is_seen()?;
     }
     if is_forebay {
-        outcome = outcome.remedy(
-            "endpoints close the connections: raise their keep-alive timeout and number of requests; remove \
-             `upstream-keepalive-connections` and `upstream-keepalive-requests` from the ConfigMap, if they are there",
-        );
+        outcome = outcome.remedy(say!("endpoints close the connections: raise their keep-alive timeout and number of requests; remove \
+             `upstream-keepalive-connections` and `upstream-keepalive-requests` from the ConfigMap, if they are there"));
     } else if pool_is_too_small(&seen) {
         outcome = outcome.remedy(larger_pool(seen.peak));
     }
@@ -74,29 +73,30 @@ fn upstream_reuse(samples: &Samples) -> Result<Outcome, Unknown> {
 fn reuse(samples: &Samples, seen: &Outgoing) -> Result<Outcome, Unknown> {
     let a_second = rate(seen.per_second);
     if seen.per_second < RATE_MIN {
-        return Ok(Outcome::ok(format!("{a_second} new upstream connections a second")));
+        return Ok(Outcome::ok(say!("{} new upstream connections a second", a_second)));
     }
     let destination = seen.destination();
     if let Some(per_request) = seen.per_request {
         let number = rate(per_request);
         let message =
-            format!("{number} new upstream connection per request ({a_second} a second{destination})");
+            say!("{} new upstream connection per request ({} a second{})", number, a_second, destination);
         return Ok(Outcome::new(by_share(per_request, PER_REQUEST_SOME, PER_REQUEST_MANY), message));
     }
     samples.ticks()?;
     let life = seen.mean_life.filter(|_| !seen.remote.is_empty());
     let life = life.ok_or_else(|| {
-        Unknown(format!(
-            "none of {a_second} new connections a second was seen open: whose they are is not known"
+        Unknown(say!(
+            "none of {} new connections a second was seen open: whose they are is not known",
+            a_second
         ))
     })?;
     let message =
-        format!("{a_second} new upstream connections a second{destination}, each open for {}", time(life));
+        say!("{} new upstream connections a second{}, each open for {}", a_second, destination, time(life));
     Ok(match seen.sent_once {
         _ if life >= LIFE_SHORT_SECONDS => Outcome::ok(message),
         // If connections carry ten requests each, one in ten is still at its first.
         Some(share) => {
-            let message = format!("{message}; {} carried one request alone", percent(share));
+            let message = say!("{}; {} carried one request alone", message, percent(share));
             Outcome::new(by_share(share, PER_REQUEST_SOME, PER_REQUEST_MANY), message)
         }
         None => Outcome::warning(message),
@@ -136,26 +136,28 @@ fn pool_too_small(samples: &Samples) -> Result<Outcome, Unknown> {
     if seen.per_second >= RATE_MIN {
         samples.ticks()?;
         is_kept_in_part(&seen).ok_or_else(|| {
-            Unknown("no open connection was seen: whether they are kept is not known".into())
+            Unknown(say!("no open connection was seen: whether they are kept is not known"))
         })?;
     }
     let a_second = rate(seen.per_second);
     let outcome = if seen.per_second < RATE_MIN {
-        Outcome::ok(format!("{a_second} new upstream connections a second"))
+        Outcome::ok(say!("{} new upstream connections a second", a_second))
     } else if is_kept_in_part(&seen) == Some(false) {
-        Outcome::ok("connections are not kept at all: upstream-reuse reports it")
+        Outcome::ok(say!("connections are not kept at all: upstream-reuse reports it"))
     } else if pool_is_too_small(&seen) {
-        let message = format!(
-            "of {a_second} upstream connections a second this side closes {} and opens them again; {} were open to one \
+        let message = say!(
+            "of {} upstream connections a second this side closes {} and opens them again; {} were open to one \
              address at most, a cap of {} would have sufficed",
+            a_second,
             percent(seen.closed_here.unwrap_or_default()),
             count(seen.peak),
-            count(cap(seen.peak)),
+            count(cap(seen.peak))
         );
         Outcome::new(eviction(&seen), message).remedy(larger_pool(seen.peak))
     } else {
-        Outcome::ok(format!(
-            "{a_second} new upstream connections a second, {} of them closed by this side",
+        Outcome::ok(say!(
+            "{} new upstream connections a second, {} of them closed by this side",
+            a_second,
             percent(seen.closed_here.unwrap_or_default())
         ))
     };
@@ -172,13 +174,13 @@ fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
     let idle = crate::read::prometheus::sum(pages.last(), UPSTREAM_IDLE).unwrap_or(0.0);
     let share = regretted / seen.requests.unwrap_or(0.0).max(regretted).max(1.0);
     let outcome = if regretted > 0.0 {
-        let message = format!("{} idle connections were closed and missed soon after", whole(regretted));
+        let message = say!("{} idle connections were closed and missed soon after", whole(regretted));
         let verdict = if share > PER_REQUEST_SOME { Verdict::Failure } else { Verdict::Warning };
-        Outcome::new(verdict, message).remedy(
-            "remove `upstream-keepalive-connections` from the ConfigMap: Forebay sizes the pool by itself",
-        )
+        Outcome::new(verdict, message).remedy(say!(
+            "remove `upstream-keepalive-connections` from the ConfigMap: Forebay sizes the pool by itself"
+        ))
     } else {
-        Outcome::ok("no idle connection was closed too soon")
+        Outcome::ok(say!("no idle connection was closed too soon"))
     };
     Some(outcome.with("regretted", regretted).with("idle", idle))
 }
@@ -218,11 +220,13 @@ fn cap(peak: u64) -> u64 {
     (peak + peak.div_ceil(4)).next_multiple_of(16)
 }
 
-fn larger_pool(peak: u64) -> String {
+fn larger_pool(peak: u64) -> Text {
     let cap = cap(peak);
-    format!(
-        "nginx: `keepalive {cap};` in the upstream block (for each worker; as many times more as the block has servers); \
-         ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"{cap}\"`; Forebay sizes the pool by itself"
+    say!(
+        "nginx: `keepalive {};` in the upstream block (for each worker; as many times more as the block has servers); \
+         ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"{}\"`; Forebay sizes the pool by itself",
+        cap,
+        cap
     )
 }
 
@@ -325,7 +329,7 @@ mod tests {
         let mut samples = nginx(43_000, 0, 0, 0).pids(&[7, 8]).sockets(&groups).requests(43_000).samples();
         samples.all.iter_mut().for_each(|sample| sample.taken.pid = None);
         for check in CHECKS {
-            let why = (check.look)(&samples).expect_err("they are nginx's, or a client's").0;
+            let why = (check.look)(&samples).expect_err("they are nginx's, or a client's").0.english();
             assert_eq!(
                 why,
                 "whose 4,300 new connections a second are was not seen: name the process (--pid)"

@@ -7,6 +7,7 @@ use crate::read::metrics::{GUARD_LEVEL, GUARD_SPARE, GUARD_TURNS, Pages};
 use crate::read::prometheus;
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 /// The level from which on requests are refused where the guard enforces.
 const SHEDS: f64 = 2.0;
@@ -32,28 +33,53 @@ fn guard(samples: &Samples) -> Result<Outcome, Unknown> {
         pages.growth_by(GUARD_TURNS, "of").into_iter().filter(|(_, times)| *times > 0.0).collect();
     let refused = pages.growth(GUARD_SPARE);
     let Some(refused) = refused else {
-        return Err(Unknown("the proxy's metrics tell of no guard".into()));
+        return Err(Unknown(say!("the proxy's metrics tell of no guard")));
     };
-    let names = |of: Vec<&str>| of.join(", ").replace('_', " ");
-    let now = names(short.iter().map(|(of, _)| of.as_str()).collect());
+    let now = names(short.iter().map(|(of, _)| of.as_str()));
     let outcome = if refused > 0.0 {
-        Outcome::failure(format!(
+        Outcome::failure(say!(
             "{} connections were turned away since no file descriptor was left",
             whole(refused)
         ))
     } else if short.iter().any(|(_, level)| *level >= SHEDS) {
-        Outcome::failure(format!("this process is very short: {now}"))
+        Outcome::failure(say!("this process is very short: {}", now))
     } else if !short.is_empty() {
-        Outcome::warning(format!("this process is short: {now}"))
+        Outcome::warning(say!("this process is short: {}", now))
     } else if !was_short.is_empty() {
-        let before = names(was_short.iter().map(|(of, _)| of.as_str()).collect());
-        Outcome::warning(format!("this process was short meanwhile: {before}"))
+        let before = names(was_short.iter().map(|(of, _)| of.as_str()));
+        Outcome::warning(say!("this process was short meanwhile: {}", before))
     } else {
-        Outcome::ok("this process is short of nothing")
+        Outcome::ok(say!("this process is short of nothing"))
     };
     let outcome =
         short.iter().fold(outcome, |outcome, (of, level)| outcome.with(format!("level_{of}"), *level));
     Ok(outcome.with("turned_away", refused))
+}
+
+/// The names of resources, one after the other.
+fn names<'a>(of: impl Iterator<Item = &'a str>) -> Text {
+    let mut names = Vec::new();
+    for of in of {
+        if !names.is_empty() {
+            names.push(say!(", "));
+        }
+        names.push(resource(of));
+    }
+    names.into_iter().collect()
+}
+
+/// The name of a resource, which is a label's value.
+fn resource(of: &str) -> Text {
+    match of {
+        "cpu_throttled" => say!("cpu throttled"),
+        "cpu_stalled" => say!("cpu stalled"),
+        "memory" => say!("memory"),
+        "descriptors" => say!("descriptors"),
+        "ports" => say!("ports"),
+        "accept_queue" => say!("accept queue"),
+        "loop_lag" => say!("loop lag"),
+        other => Text::from(&other.replace('_', " ")),
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::read::sockets;
 use crate::sample::{Taken, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Owner, SocketGroup};
+use crate::text::say;
 
 /// Names of reverse proxies as the kernel shows them: the names of their main threads, at most 15 bytes.
 const PROXIES: &[&str] = &[
@@ -61,11 +62,11 @@ fn extra_hop(samples: &Samples) -> Result<Outcome, Unknown> {
     }
     let upstreams = upstreams(&last, taken);
     if let Some(hidden) = upstreams.iter().find(|upstream| upstream.owner.is_none()) {
-        return Err(Unknown(format!("who listens at {} cannot be seen", hidden.remote)));
+        return Err(Unknown(say!("who listens at {} cannot be seen", hidden.remote)));
     }
     Ok(match upstreams.len() {
-        0 => Outcome::ok("no upstream is on this machine"),
-        number => Outcome::ok(format!("none of {number} upstreams on this machine is a proxy")),
+        0 => Outcome::ok(say!("no upstream is on this machine")),
+        number => Outcome::ok(say!("none of {} upstreams on this machine is a proxy", number)),
     })
 }
 
@@ -85,12 +86,18 @@ fn hop(groups: &[SocketGroup], taken: &Taken) -> Option<Outcome> {
 fn told(upstream: &Upstream<'_>, hop: &Owner, own: u64) -> Outcome {
     let Upstream { remote, connections, .. } = upstream;
     let Owner { pid, name } = hop;
-    Outcome::warning(format!(
-        "the upstream {remote} is {name} (pid {pid}), which passes requests on: {} connections to it, {} of its own",
+    Outcome::warning(say!(
+        "the upstream {} is {} (pid {}), which passes requests on: {} connections to it, {} of its own",
+        remote,
+        name,
+        pid,
         count(*connections),
         count(own)
     ))
-    .remedy(format!("name the upstreams of {name} in the Service or Ingress, and have one proxy do what both do"))
+    .remedy(say!(
+        "name the upstreams of {} in the Service or Ingress, and have one proxy do what both do",
+        name
+    ))
     .with("remote", *remote)
     .with("process", name.as_str())
     .with("pid", u64::from(*pid))

@@ -7,6 +7,7 @@ use crate::read::ipvs::{self, Destination};
 use crate::read::kernel;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 pub(crate) const CHECKS: &[Check] = &[
     Check {
@@ -65,7 +66,7 @@ fn in_use(sample: &Sample) -> Result<Option<(&'static str, &str)>, Unknown> {
 fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
     let sample = samples.last()?;
     let Some((place, text)) = in_use(sample)? else {
-        return Ok(Outcome::ok("IPVS is not in use"));
+        return Ok(Outcome::ok(say!("IPVS is not in use")));
     };
     let (version, release) = kernel::version(sample)?;
     let parameter = |name: &str| {
@@ -95,83 +96,85 @@ fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
 /// Mode is not 0: a new connection with the port of an old one is scheduled again.
 fn rescheduled(version: kernel::Version, release: &str, mode: u64, uses_conntrack: bool) -> Outcome {
     if version >= IS_SOLVED {
-        return Outcome::ok(format!(
-            "conn_reuse_mode is {mode}, as it should be from Linux 5.9 on ({release})"
+        return Outcome::ok(say!(
+            "conn_reuse_mode is {}, as it should be from Linux 5.9 on ({})",
+            mode,
+            release
         ));
     }
     if !uses_conntrack {
-        return Outcome::ok(format!(
-            "conn_reuse_mode is {mode} and IPVS does without conntrack: no SYN is dropped"
+        return Outcome::ok(say!(
+            "conn_reuse_mode is {} and IPVS does without conntrack: no SYN is dropped",
+            mode
         ));
     }
     let who = if version < HAS_MODE {
-        "kube-proxy from 1.19 on leaves it so before Linux 4.1"
+        say!("kube-proxy from 1.19 on leaves it so before Linux 4.1")
     } else {
-        "kube-proxy from 1.13 on sets it to 0, so it was set again, or another program runs IPVS"
+        say!("kube-proxy from 1.13 on sets it to 0, so it was set again, or another program runs IPVS")
     };
-    Outcome::failure(format!(
-        "conn_reuse_mode is {mode} with conntrack on Linux {release}: a client's port that is used again costs a dropped SYN and \
-         1 s; {who}"
-    ))
-    .remedy("sysctl -w net.ipv4.vs.conn_reuse_mode=0 (removed Pods then keep getting connections); a kernel from 5.9 on needs no such choice")
+    Outcome::failure(say!("conn_reuse_mode is {} with conntrack on Linux {}: a client's port that is used again costs a dropped SYN and \
+         1 s; {}", mode, release, who))
+    .remedy(say!("sysctl -w net.ipv4.vs.conn_reuse_mode=0 (removed Pods then keep getting connections); a kernel from 5.9 on needs no such choice"))
 }
 
 /// Mode is 0, or the kernel has only that: a new connection with the port of an old one goes to the old destination.
 fn not_rescheduled(version: kernel::Version, release: &str, has_mode: bool, expires: Option<u64>) -> Outcome {
     let gone = match expires {
-        Some(0) => "; when it is gone its packets are dropped silently (expire_nodest_conn 0)",
-        Some(_) => "; when it is gone the client gets a reset and tries again (expire_nodest_conn 1)",
-        None => "",
+        Some(0) => say!("; when it is gone its packets are dropped silently (expire_nodest_conn 0)"),
+        Some(_) => say!("; when it is gone the client gets a reset and tries again (expire_nodest_conn 1)"),
+        None => Text::none(),
     };
-    let price = format!(
-        "a client's port that is used again goes to the Pod that it went to before, even one that is being removed{gone}"
+    let price = say!(
+        "a client's port that is used again goes to the Pod that it went to before, even one that is being removed{}",
+        gone
     );
     if !has_mode {
-        return Outcome::warning(format!("Linux {release} has no conn_reuse_mode: {price}"))
-            .remedy("a kernel from 5.9 on; until then keep connections open in the clients, and sysctl -w net.ipv4.vs.expire_nodest_conn=1");
+        return Outcome::warning(say!("Linux {} has no conn_reuse_mode: {}", release, price))
+            .remedy(say!("a kernel from 5.9 on; until then keep connections open in the clients, and sysctl -w net.ipv4.vs.expire_nodest_conn=1"));
     }
     if version >= IS_SOLVED {
-        return Outcome::warning(format!(
-            "conn_reuse_mode is 0 on Linux {release}, a leftover of kube-proxy before 1.22 or of a sysctl.conf: {price}"
+        return Outcome::warning(say!(
+            "conn_reuse_mode is 0 on Linux {}, a leftover of kube-proxy before 1.22 or of a sysctl.conf: {}",
+            release,
+            price
         ))
-        .remedy("sysctl -w net.ipv4.vs.conn_reuse_mode=1 (kube-proxy from 1.22 on leaves it so)");
+        .remedy(say!("sysctl -w net.ipv4.vs.conn_reuse_mode=1 (kube-proxy from 1.22 on leaves it so)"));
     }
-    let who = if version < HAS_MODE { "" } else { ", as kube-proxy from 1.13 on sets it" };
+    let who = if version < HAS_MODE { Text::none() } else { say!(", as kube-proxy from 1.13 on sets it") };
     let remedy =
-        "a kernel from 5.9 on with conn_reuse_mode=1; until then keep connections open in the clients";
+        say!("a kernel from 5.9 on with conn_reuse_mode=1; until then keep connections open in the clients");
     let remedy = match expires {
-        Some(0) => format!("sysctl -w net.ipv4.vs.expire_nodest_conn=1; {remedy}"),
-        _ => remedy.to_owned(),
+        Some(0) => say!("sysctl -w net.ipv4.vs.expire_nodest_conn=1; {}", remedy),
+        _ => remedy,
     };
-    Outcome::warning(format!("conn_reuse_mode is 0 on Linux {release}{who}: {price}")).remedy(remedy)
+    Outcome::warning(say!("conn_reuse_mode is 0 on Linux {}{}: {}", release, who, price)).remedy(remedy)
 }
 
 fn drain_stuck(samples: &Samples) -> Result<Outcome, Unknown> {
     let last = samples.last()?;
     let Some((place, text)) = in_use(last)? else {
-        return Ok(Outcome::ok("IPVS is not in use"));
+        return Ok(Outcome::ok(say!("IPVS is not in use")));
     };
     let draining: Vec<_> = drained(text).collect();
     if draining.is_empty() {
-        return Ok(Outcome::ok("no destination of weight 0 has connections"));
+        return Ok(Outcome::ok(say!("no destination of weight 0 has connections")));
     }
     let (first, _) = samples.ends()?;
     // Files that were copied by hand may have no times.
     let seconds = samples.seconds().ok();
     if let Some(seconds) = seconds.filter(|seconds| *seconds < DRAIN_SECONDS_MIN) {
-        return Err(Unknown(format!(
-            "{} destinations of weight 0 have connections, and {seconds:.1} s do not tell whether they fall (--watch 30s)",
-            draining.len()
+        return Err(Unknown(say!(
+            "{} destinations of weight 0 have connections, and {} s do not tell whether they fall (--watch 30s)",
+            draining.len(),
+            format!("{seconds:.1}")
         )));
     }
     let before = ipvs::destinations(first.text(&format!("{place}proc/net/ip_vs"))?);
     let stuck = draining.iter().filter_map(|now| Some((stays(&before, now)?, now)));
     let all = stuck.clone().count();
     let Some((was, worst)) = stuck.max_by_key(|(_, now)| now.connections()) else {
-        return Ok(Outcome::ok(format!(
-            "the connections of {} destinations of weight 0 fall",
-            draining.len()
-        )));
+        return Ok(Outcome::ok(say!("the connections of {} destinations of weight 0 fall", draining.len())));
     };
     Ok(judge_drain(was, worst, seconds).with("destinations", all as u64))
 }
@@ -191,28 +194,32 @@ fn stays<'a>(before: &'a [Destination], now: &Destination) -> Option<&'a Destina
 }
 
 fn judge_drain(was: &Destination, now: &Destination, seconds: Option<f64>) -> Outcome {
-    let span = seconds.map_or("between two samples".to_owned(), |seconds| format!("in {seconds:.0} s"));
-    let counts = format!(
-        "{} has weight 0 for {} and went from {} to {} connections {span} ({} active, {} inactive)",
-        now.address,
-        now.service,
+    let span =
+        seconds.map_or(say!("between two samples"), |seconds| say!("in {} s", format!("{seconds:.0}")));
+    let counts = say!(
+        "{} has weight 0 for {} and went from {} to {} connections {} ({} active, {} inactive)",
+        now.address.to_string(),
+        &now.service,
         count(was.connections()),
         count(now.connections()),
+        span,
         count(now.active),
         count(now.inactive)
     );
     let outcome = if now.inactive == 0 {
-        Outcome::warning(format!("{counts}: clients keep them open"))
-            .remedy("close them: have the endpoint end its keep-alive connections when it has to stop (preStop hook, SIGTERM)")
+        Outcome::warning(say!("{}: clients keep them open", counts))
+            .remedy(say!("close them: have the endpoint end its keep-alive connections when it has to stop (preStop hook, SIGTERM)"))
     } else if seconds.is_some_and(|seconds| seconds >= REMEMBERED_SECONDS)
         || now.connections() > was.connections()
     {
-        Outcome::failure(format!(
-            "{counts}: ports that are used again renew them, so that its removal does not end"
+        Outcome::failure(say!(
+            "{}: ports that are used again renew them, so that its removal does not end",
+            counts
         ))
     } else {
-        Outcome::warning(format!(
-            "{counts}; IPVS remembers a closed connection for 120 s, so that --watch 130s makes it certain"
+        Outcome::warning(say!(
+            "{}; IPVS remembers a closed connection for 120 s, so that --watch 130s makes it certain",
+            counts
         ))
     };
     let outcome = match seconds {

@@ -6,6 +6,7 @@ use crate::finding::{Outcome, Verdict};
 use crate::read::kernel::{self, plain};
 use crate::sample::{NamespaceOwner, Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "sysctl-drift",
@@ -51,7 +52,7 @@ enum Reference<'a> {
 fn drift(samples: &Samples) -> Result<Outcome, Unknown> {
     let sample = samples.last()?;
     let Some(reference) = reference(sample)? else {
-        return Ok(Outcome::ok("this is the host's network namespace"));
+        return Ok(Outcome::ok(say!("this is the host's network namespace")));
     };
     let mut compared = 0_u64;
     let mut differences = Vec::new();
@@ -65,7 +66,7 @@ fn drift(samples: &Samples) -> Result<Outcome, Unknown> {
         }
     }
     if compared == 0 {
-        return Err(Unknown("no kernel parameter was captured both here and of the host".into()));
+        return Err(Unknown(say!("no kernel parameter was captured both here and of the host")));
     }
     Ok(judge(differences, compared))
 }
@@ -81,12 +82,10 @@ fn reference(sample: &Sample) -> Result<Option<Reference<'_>>, Unknown> {
     }
     let mut hidden = sample.files().filter(|(path, _)| path.starts_with("host/proc/sys/"));
     if let Some((path, _)) = hidden.find(|(path, _)| !sample.lacks(path)) {
-        sample
-            .text(path)
-            .map_err(|Unknown(why)| Unknown(format!("{why} (--reference FILE does without)")))?;
+        sample.text(path).map_err(|Unknown(why)| Unknown(say!("{} (--reference FILE does without)", why)))?;
     }
     if sample.taken.namespace != NamespaceOwner::Host {
-        return Err(Unknown("there are no parameters of a host to compare with (--reference FILE)".into()));
+        return Err(Unknown(say!("there are no parameters of a host to compare with (--reference FILE)")));
     }
     Ok(None)
 }
@@ -107,17 +106,18 @@ fn judge(mut differences: Vec<Difference>, compared: u64) -> Outcome {
     differences.sort_by_key(|difference| std::cmp::Reverse(difference.verdict()));
     let worst = differences.first().map_or(Verdict::Ok, Difference::verdict);
     let mut outcome = match &differences[..] {
-        [] => Outcome::ok(format!("{compared} kernel parameters are the host's")),
-        [..] if worst == Verdict::Ok => Outcome::ok(format!(
-            "{} of {compared} kernel parameters are larger than the host's",
-            differences.len()
+        [] => Outcome::ok(say!("{} kernel parameters are the host's", compared)),
+        [..] if worst == Verdict::Ok => Outcome::ok(say!(
+            "{} of {} kernel parameters are larger than the host's",
+            differences.len(),
+            compared
         )),
         [first, rest @ ..] => {
             let more = match rest.len() {
-                0 => String::new(),
-                more => format!(", and {more} more differ"),
+                0 => Text::none(),
+                more => say!(", and {} more differ", more),
             };
-            Outcome::new(worst, format!("{}{more}", first.tell())).remedy(remedy(&differences))
+            Outcome::new(worst, say!("{}{}", first.tell(), more)).remedy(remedy(&differences))
         }
     };
     for difference in &differences {
@@ -126,11 +126,11 @@ fn judge(mut differences: Vec<Difference>, compared: u64) -> Outcome {
     outcome.with("compared", compared).with("different", differences.len() as u64)
 }
 
-fn remedy(differences: &[Difference]) -> String {
+fn remedy(differences: &[Difference]) -> Text {
     let worse = differences.iter().filter(|difference| difference.verdict() > Verdict::Ok);
     let settings: Vec<_> =
         worse.map(|difference| format!("{}=\"{}\"", difference.name(), difference.host)).collect();
-    format!("in this network namespace: sysctl -w {} (in a Pod: securityContext.sysctls)", settings.join(" "))
+    say!("in this network namespace: sysctl -w {} (in a Pod: securityContext.sysctls)", settings.join(" "))
 }
 
 impl Difference {
@@ -151,17 +151,22 @@ impl Difference {
         }
     }
 
-    fn tell(&self) -> String {
+    fn tell(&self) -> Text {
         let (name, here, host) = (self.name(), &self.here, &self.host);
         if self.path == PORT_RANGE
             && let (Some(ports), Some(host_ports)) = (size(self.path, here), size(self.path, host))
         {
-            return format!(
-                "{name} is {here} ({ports} ports) and the host's is {host} ({host_ports}): {} % of the ports",
+            return say!(
+                "{} is {} ({} ports) and the host's is {} ({}): {} % of the ports",
+                name,
+                here,
+                ports,
+                host,
+                host_ports,
                 ports * 100 / host_ports.max(1)
             );
         }
-        format!("{name} is {here} and the host's is {host}")
+        say!("{} is {} and the host's is {}", name, here, host)
     }
 }
 

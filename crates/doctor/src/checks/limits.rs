@@ -7,6 +7,7 @@ use crate::read::{conntrack as track, limits};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
+use crate::text::{Text, say};
 
 /// Shares of a limit above which it is near, and almost reached.
 const NEAR: f64 = 0.7;
@@ -51,7 +52,7 @@ pub(crate) const CHECKS: &[Check] = &[
 /// A process, the sockets that it holds, and its limit of open files.
 struct Holder {
     pid: u32,
-    name: String,
+    name: Text,
     held: u64,
     soft: u64,
     hard: u64,
@@ -70,16 +71,15 @@ fn files_limit(samples: &Samples) -> Result<Outcome, Unknown> {
     if fill >= NEAR {
         let (verdict, message) = (
             if fill >= REACHED { Verdict::Failure } else { Verdict::Warning },
-            format!("{} of the {} files of the machine are open", count(open), count(open_max)),
+            say!("{} of the {} files of the machine are open", count(open), count(open_max)),
         );
-        let outcome =
-            Outcome::new(verdict, message).remedy(format!("sysctl -w fs.file-max={}", open_max * 4));
+        let outcome = Outcome::new(verdict, message).remedy(say!("sysctl -w fs.file-max={}", open_max * 4));
         return Ok(outcome.with("open_files", open).with("file_max", open_max));
     }
     let fullest = fullest(samples, &samples.sockets()?)?;
     let Holder { pid, name, held, soft, hard } = &fullest;
     let message =
-        format!("{name} (pid {pid}) holds {} sockets and may hold {} files", count(*held), count(*soft));
+        say!("{} (pid {}) holds {} sockets and may hold {} files", name, pid, count(*held), count(*soft));
     let outcome = match fullest.fill() {
         fill if fill >= REACHED => Outcome::failure(message),
         fill if fill >= NEAR => Outcome::warning(message),
@@ -87,7 +87,7 @@ fn files_limit(samples: &Samples) -> Result<Outcome, Unknown> {
     };
     Ok(outcome
         .with("pid", u64::from(*pid))
-        .with("process", name.as_str())
+        .with("process", name.english())
         .with("sockets", *held)
         .with("soft_limit", *soft)
         .with("hard_limit", *hard)
@@ -99,7 +99,7 @@ fn files_limit(samples: &Samples) -> Result<Outcome, Unknown> {
 fn files_of_machine(sample: &Sample) -> Result<(u64, u64), Unknown> {
     let text = sample.text("proc/sys/fs/file-nr")?;
     let open = text.split_whitespace().next().and_then(|first| first.parse().ok());
-    let open = open.ok_or_else(|| Unknown("/proc/sys/fs/file-nr holds no number".into()))?;
+    let open = open.ok_or_else(|| Unknown(say!("/proc/sys/fs/file-nr holds no number")))?;
     Ok((open, sample.number("proc/sys/fs/file-max")?))
 }
 
@@ -113,14 +113,14 @@ fn fullest(samples: &Samples, sockets: &[SocketGroup]) -> Result<Holder, Unknown
         (Ok(one), Err(_)) | (Err(_), Ok(one)) => Ok(one),
         (Err(_), Err(why)) => Err(why),
     });
-    fullest.unwrap_or_else(|| Err(Unknown("there is no process".into())))
+    fullest.unwrap_or_else(|| Err(Unknown(say!("there is no process"))))
 }
 
 fn holder(sample: &Sample, sockets: &[SocketGroup], pid: u32) -> Result<Holder, Unknown> {
     let (soft, hard) = limits::open_files(sample, pid)?;
     let name = sample
         .text(&format!("proc/{pid}/comm"))
-        .map_or_else(|_| "a process".into(), |name| name.trim().into());
+        .map_or_else(|_| say!("a process"), |name| Text::from(name.trim()));
     let of_process =
         sockets.iter().filter(|group| group.owner.as_ref().is_some_and(|owner| owner.pid == pid));
     Ok(Holder { pid, name, held: of_process.map(|group| group.count).sum(), soft, hard })
@@ -129,7 +129,7 @@ fn holder(sample: &Sample, sockets: &[SocketGroup], pid: u32) -> Result<Holder, 
 fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
     let sample = samples.last()?;
     if sample.lacks(COUNT) {
-        return Ok(Outcome::ok("connections are not tracked here"));
+        return Ok(Outcome::ok(say!("connections are not tracked here")));
     }
     let entries: u64 = sample.number(COUNT)?;
     let max: u64 = sample.number("proc/sys/net/netfilter/nf_conntrack_max")?;
@@ -140,22 +140,23 @@ fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
     };
     let (drops, early_drops, failed) = (grown("drop")?, grown("early_drop")?, grown("insert_failed")?);
     let fill = entries as f64 / max.max(1) as f64;
-    let full = format!("{} of {} entries are taken ({})", count(entries), count(max), percent(fill));
+    let full = say!("{} of {} entries are taken ({})", count(entries), count(max), percent(fill));
     let outcome = if drops + early_drops > 0 {
-        Outcome::failure(format!(
-            "{} connections were dropped for want of room; {full}",
-            count(drops + early_drops)
+        Outcome::failure(say!(
+            "{} connections were dropped for want of room; {}",
+            count(drops + early_drops),
+            full
         ))
     } else if fill >= REACHED {
         Outcome::failure(full)
     } else if failed > 0 {
-        Outcome::warning(format!("{} packets were dropped because entries clashed; {full}", count(failed)))
+        Outcome::warning(say!("{} packets were dropped because entries clashed; {}", count(failed), full))
     } else if fill > HALF {
-        Outcome::warning(format!("{full}{}", long_timeouts(sample)))
+        Outcome::warning(say!("{}{}", full, long_timeouts(sample)))
     } else if is_counted {
         Outcome::ok(full)
     } else {
-        Outcome::ok(format!("{full}; this kernel does not tell of drops"))
+        Outcome::ok(say!("{}; this kernel does not tell of drops", full))
     };
     let outcome = outcome.with("entries", entries).with("entries_max", max);
     let outcome = if is_counted {
@@ -176,11 +177,9 @@ fn timeouts(sample: &Sample) -> impl Iterator<Item = (&'static str, u64, u64)> {
     })
 }
 
-fn long_timeouts(sample: &Sample) -> String {
+fn long_timeouts(sample: &Sample) -> Text {
     let long = timeouts(sample).filter(|(_, seconds, better)| *seconds > better * 10);
-    let told: Vec<_> =
-        long.map(|(name, seconds, _)| format!("; {name} ones stay for {} s", count(seconds))).collect();
-    told.concat()
+    long.map(|(name, seconds, _)| say!("; {} ones stay for {} s", name, count(seconds))).collect()
 }
 
 #[cfg(test)]

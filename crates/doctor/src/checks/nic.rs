@@ -6,6 +6,7 @@ use crate::format::{count, rate};
 use crate::read::devices::{self, Device, Flow, Softnet};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "nic",
@@ -48,7 +49,7 @@ fn nic(samples: &Samples) -> Result<Outcome, Unknown> {
         }
     }
     let worst = outcomes.into_iter().max_by_key(|outcome| outcome.verdict);
-    let worst = worst.ok_or_else(|| Unknown("no queue was captured".into()))?;
+    let worst = worst.ok_or_else(|| Unknown(say!("no queue was captured")))?;
     Ok(if without_speed.is_empty() {
         worst
     } else {
@@ -59,22 +60,23 @@ fn nic(samples: &Samples) -> Result<Outcome, Unknown> {
 fn judge_link(was: &Device, now: &Device, speed: f64, seconds: f64) -> Outcome {
     let flow = |now: Flow, was: Flow| now.bytes.saturating_sub(was.bytes) as f64 / seconds;
     let (received, sent) = (flow(now.received, was.received), flow(now.sent, was.sent));
-    let (used, word) = if sent > received { (sent, "sends") } else { (received, "receives") };
+    let used = sent.max(received);
     let share = used / speed;
     let verdict = match share {
         share if share >= LINK_FAILURE => Verdict::Failure,
         share if share >= LINK_WARNING => Verdict::Warning,
         _ => Verdict::Ok,
     };
-    let (name, gigabits) = (&now.name, |bytes: f64| bytes * 8.0 / 1e9);
+    let gigabits = |bytes: f64| format!("{:.2}", bytes * 8.0 / 1e9);
+    let (name, used_bits, speed_bits) = (&now.name, gigabits(used), gigabits(speed));
+    let percent = format!("{:.0}", share * 100.0);
     Outcome::new(
         verdict,
-        format!(
-            "{name} {word} {:.2} of {:.2} Gbit/s ({:.0} %)",
-            gigabits(used),
-            gigabits(speed),
-            share * 100.0
-        ),
+        if sent > received {
+            say!("{} sends {} of {} Gbit/s ({} %)", name, used_bits, speed_bits, percent)
+        } else {
+            say!("{} receives {} of {} Gbit/s ({} %)", name, used_bits, speed_bits, percent)
+        },
     )
     .with("device", name.clone())
     .with("received_bytes_per_second", received)
@@ -99,21 +101,21 @@ fn judge_drops(first: &Sample, last: &Sample, was: &Device, now: &Device) -> Opt
     }
     let (name, remedy) = if missed > 0 {
         (
-            format!("{}'s ring", now.name),
-            format!("ethtool -G {} rx MAX (ethtool -g {0} says how many)", now.name),
+            say!("{}'s ring", now.name),
+            say!("ethtool -G {} rx MAX (ethtool -g {} says how many)", now.name, now.name),
         )
     } else if sent > received {
-        (now.name.clone(), format!("tc -s qdisc show dev {}; a longer queue or a faster link", now.name))
+        (Text::from(&now.name), say!("tc -s qdisc show dev {}; a longer queue or a faster link", now.name))
     } else {
         (
-            now.name.clone(),
-            format!("ethtool -S {} says why; sysctl -w net.core.netdev_max_backlog=16384", now.name),
+            Text::from(&now.name),
+            say!("ethtool -S {} says why; sysctl -w net.core.netdev_max_backlog=16384", now.name),
         )
     };
     Some(
         Outcome::new(
             verdict,
-            format!("{name} dropped {} of {} packets", count(received + sent), count(packets)),
+            say!("{} dropped {} of {} packets", name, count(received + sent), count(packets)),
         )
         .remedy(remedy)
         .with("device", now.name.clone())
@@ -130,20 +132,20 @@ fn judge_queues(was: Softnet, now: Softnet, seconds: f64) -> Outcome {
     let squeezed = now.squeezed.saturating_sub(was.squeezed) as f64 / seconds;
     let verdict = judge_loss(dropped, processed, QUEUE_WARNING);
     let outcome = if verdict > Verdict::Ok {
-        let text = format!(
+        let text = say!(
             "the CPUs' queues dropped {} of {} packets, as they were full",
             count(dropped),
             count(processed + dropped)
         );
-        Outcome::new(verdict, text).remedy("sysctl -w net.core.netdev_max_backlog=16384")
+        Outcome::new(verdict, text).remedy(say!("sysctl -w net.core.netdev_max_backlog=16384"))
     } else if squeezed >= SQUEEZED_PER_SECOND {
-        Outcome::warning(format!(
+        Outcome::warning(say!(
             "CPUs ended {} turns a second with packets left to receive (time_squeeze)",
             rate(squeezed)
         ))
-        .remedy("sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000")
+        .remedy(say!("sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000"))
     } else {
-        Outcome::ok("no link is full, and no packets are lost in devices and queues")
+        Outcome::ok(say!("no link is full, and no packets are lost in devices and queues"))
     };
     outcome
         .with("softnet_processed", processed)

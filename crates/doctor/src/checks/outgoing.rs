@@ -11,6 +11,7 @@ use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
+use crate::text::{Text, say};
 use crate::ticks::ConnectionTick;
 
 /// Below this rate of new connections per second nothing is reported.
@@ -113,17 +114,18 @@ impl Outgoing {
             return Ok(());
         }
         let number = rate(self.unseen_per_second);
-        Err(Unknown(format!(
-            "whose {number} new connections a second are was not seen: name the process (--pid)"
+        Err(Unknown(say!(
+            "whose {} new connections a second are was not seen: name the process (--pid)",
+            number
         )))
     }
 
     /// The address with most connections, as a part of a message: `, 98 % of them to 10.0.0.2:80`.
-    pub(super) fn destination(&self) -> String {
+    pub(super) fn destination(&self) -> Text {
         if self.remote.is_empty() {
-            return String::new();
+            return Text::none();
         }
-        format!(", {} of them to {}", percent(self.remote_share), self.remote)
+        say!(", {} of them to {}", percent(self.remote_share), &self.remote)
     }
 }
 

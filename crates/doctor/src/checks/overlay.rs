@@ -4,11 +4,12 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
-use crate::format::plural;
+use crate::format::{self, machines};
 use crate::read::routes::{self, Kind, Route, Tunnel};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::SocketGroup;
+use crate::text::{Text, say};
 use crate::tunnels::TunnelEnd;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -54,7 +55,7 @@ fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
     let sample = samples.last()?;
     let sockets = samples.sockets().unwrap_or_default();
     // A Pod's namespace has one route, to its node; the other routes are on the node.
-    let mut all_plain = Outcome::ok("no route leads through a tunnel");
+    let mut all_plain = Outcome::ok(say!("no route leads through a tunnel"));
     for place in sample.places(ROUTES) {
         let path = format!("{place}{ROUTES}");
         if sample.lacks(&path) {
@@ -67,8 +68,9 @@ fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
         }
         let unknown = routes.iter().find(|route| kind(sample, place, &route.device) == Kind::NotKnown);
         if let (Some(route), "") = (unknown, *place) {
-            let why = sample.text("sys/class/net").err().map_or(String::new(), |why| format!(" ({why})"));
-            return Err(Unknown(format!("/sys does not give the kind of device {}{why}", route.device)));
+            let why =
+                sample.text("sys/class/net").err().map_or(Text::none(), |Unknown(why)| say!(" ({})", why));
+            return Err(Unknown(say!("/sys does not give the kind of device {}{}", route.device, why)));
         }
         all_plain = all_plain.with(format!("{place}routes"), routes.len() as u64);
     }
@@ -174,7 +176,7 @@ fn worst(overlays: &[Overlay<'_>]) -> Result<Outcome, Unknown> {
         Some(worst) => Ok(worst.clone()),
         // A part that could not be read makes the whole unknown.
         None => {
-            judged.into_iter().min_by_key(Result::is_ok).unwrap_or_else(|| Err(Unknown("no tunnel".into())))
+            judged.into_iter().min_by_key(Result::is_ok).unwrap_or_else(|| Err(Unknown(say!("no tunnel"))))
         }
     }
 }
@@ -182,42 +184,50 @@ fn worst(overlays: &[Overlay<'_>]) -> Result<Outcome, Unknown> {
 impl Overlay<'_> {
     fn judge(&self) -> Result<Outcome, Unknown> {
         let Overlay { device, ends, near, neighbours, .. } = self;
-        let below = self.below.unwrap_or("the link below");
-        let what = format!("{device} ({})", self.tunnel.name());
-        let routes = format!("{what} carries {}", plural(self.routes, "route"));
-        let machines = plural(*ends, "machine");
+        let below = &self.below.map_or_else(|| say!("the link below"), Text::from);
+        let what = say!("{} ({})", device, self.tunnel.name());
+        let routes = say!("{} carries {}", what, format::routes(self.routes));
+        let to = machines(*ends);
         let outcome = if let Some(outcome) = self.judge_mtu(&what, below) {
             outcome
         } else if *near > 0 {
-            Outcome::warning(format!(
-                "{routes} to {machines}; {near} of them in a subnet of {below}, where no tunnel is needed"
+            Outcome::warning(say!(
+                "{} to {}; {} of them in a subnet of {}, where no tunnel is needed",
+                routes,
+                to,
+                near,
+                below
             ))
         } else if *ends > 0 {
-            Outcome::ok(format!("{routes} to {machines}, all of them in other subnets"))
+            Outcome::ok(say!("{} to {}, all of them in other subnets", routes, to))
         } else if *neighbours > 0 {
-            Outcome::warning(format!(
-                "{routes}, and {} answered on {below} itself: if those are the nodes, no tunnel is needed",
-                plural(*neighbours, "machine")
+            Outcome::warning(say!(
+                "{}, and {} answered on {} itself: if those are the nodes, no tunnel is needed",
+                routes,
+                machines(*neighbours),
+                below
             ))
         } else {
-            return Err(Unknown(format!("{routes}, and to which machines was not captured")));
+            return Err(Unknown(say!("{}, and to which machines was not captured", routes)));
         };
         Ok(self.evidence(outcome))
     }
 
     /// `None` if the MTU is right or not known.
-    fn judge_mtu(&self, what: &str, below: &str) -> Option<Outcome> {
+    fn judge_mtu(&self, what: &Text, below: &Text) -> Option<Outcome> {
         let (mtu, link) = self.mtu.zip(self.mtu_below)?;
         let fits = link.saturating_sub(self.tunnel.overhead_bytes());
-        let told = format!("the MTU of {what} is {mtu}, and {fits} bytes fit into the {link} of {below}");
-        let remedy = format!(
-            "ip link set {} mtu {fits}, or the network plugin's own setting (Calico mtu, Cilium MTU)",
-            self.device
+        let told =
+            say!("the MTU of {} is {}, and {} bytes fit into the {} of {}", what, mtu, fits, link, below);
+        let remedy = say!(
+            "ip link set {} mtu {}, or the network plugin's own setting (Calico mtu, Cilium MTU)",
+            self.device,
+            fits
         );
         if mtu > fits {
-            Some(Outcome::failure(format!("{told}: packets are cut in two, or lost")).remedy(remedy))
+            Some(Outcome::failure(say!("{}: packets are cut in two, or lost", told)).remedy(remedy))
         } else if (mtu as f64) < fits as f64 * MTU_PART_MIN {
-            Some(Outcome::warning(format!("{told}: it takes more packets than it need")).remedy(remedy))
+            Some(Outcome::warning(say!("{}: it takes more packets than it need", told)).remedy(remedy))
         } else {
             None
         }

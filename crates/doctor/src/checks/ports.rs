@@ -11,6 +11,7 @@ use crate::read::{counters, ports, sockets};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
+use crate::text::say;
 
 /// The kernel gives out ports of one parity first, and searches the other half when those are taken: beyond half of the range each
 /// connect costs a search.
@@ -65,29 +66,34 @@ fn port_range(samples: &Samples) -> Result<Outcome, Unknown> {
     let seconds_left = seconds_left(samples, &pair, range.size);
     let exhausted = Pages::of(samples).ok().and_then(|pages| pages.growth(PORTS_EXHAUSTED)).unwrap_or(0.0);
     let size = count(range.size);
-    let used = format!(
-        "{} of {size} ports are in use towards {} ({})",
+    let used = say!(
+        "{} of {} ports are in use towards {} ({})",
         count(pair.used),
-        pair.remote,
+        size,
+        &pair.remote,
         percent(share)
     );
     let outcome = if exhausted > 0.0 {
-        Outcome::failure(format!("{} connects found no local port; {used}", whole(exhausted)))
+        Outcome::failure(say!("{} connects found no local port; {}", whole(exhausted), used))
     } else if share >= 0.99 {
-        Outcome::failure(format!("{used}: connects fail with EADDRNOTAVAIL"))
+        Outcome::failure(say!("{}: connects fail with EADDRNOTAVAIL", used))
     } else if share > FULL {
         Outcome::failure(used)
     } else if let Some(left) = seconds_left.filter(|left| *left < TIME_WAIT_SECONDS) {
-        Outcome::warning(format!("{used}; at this rate none are left in {:.1} minutes", left / 60.0))
+        Outcome::warning(say!(
+            "{}; at this rate none are left in {} minutes",
+            used,
+            format!("{:.1}", left / 60.0)
+        ))
     } else if share > HALF {
         Outcome::warning(used)
     } else if range.size < DEFAULT_SIZE {
         let by_default = count(DEFAULT_SIZE);
-        Outcome::warning(format!("the port range holds {size} ports, {by_default} are Linux's default"))
+        Outcome::warning(say!("the port range holds {} ports, {} are Linux's default", size, by_default))
     } else if pair.used > 0 {
         Outcome::ok(used)
     } else {
-        Outcome::ok(format!("no connection holds any of {size} ports"))
+        Outcome::ok(say!("no connection holds any of {} ports", size))
     };
     let outcome = outcome
         .with("range", format!("{} {}", range.first, range.last))
@@ -153,26 +159,26 @@ fn time_wait(samples: &Samples) -> Result<Outcome, Unknown> {
     let outgoing = held(&theirs, Direction::Outgoing, |group| &group.remote);
     let incoming = held(&sockets, Direction::Incoming, |group| &group.local);
     let share = outgoing.most as f64 / range.size.max(1) as f64;
-    let towards =
-        format!("{} TIME_WAIT towards {}: this side closes first", count(outgoing.most), outgoing.at);
+    let towards = say!("{} TIME_WAIT towards {}: this side closes first", count(outgoing.most), &outgoing.at);
     let outcome = if outgoing.most >= TIME_WAIT_MANY || share > TIME_WAIT_SHARE {
         let size = count(range.size);
-        Outcome::warning(format!("{towards}, and the port range holds {size}"))
+        Outcome::warning(say!("{}, and the port range holds {}", towards, size))
     } else if overflows > 0 {
         let overflows = count(overflows);
-        Outcome::warning(format!(
-            "{overflows} TIME_WAIT had no room in tcp_max_tw_buckets ({})",
+        Outcome::warning(say!(
+            "{} TIME_WAIT had no room in tcp_max_tw_buckets ({})",
+            overflows,
             count(buckets)
         ))
     } else if incoming.most >= TIME_WAIT_MANY {
         let most = count(incoming.most);
-        Outcome::ok(format!("{most} TIME_WAIT at {}, which cost memory and no ports", incoming.at))
+        Outcome::ok(say!("{} TIME_WAIT at {}, which cost memory and no ports", most, &incoming.at))
     } else {
         let (out, into) = (count(outgoing.all), count(incoming.all));
-        Outcome::ok(format!("{out} TIME_WAIT of connections that went out, {into} of those that came in"))
+        Outcome::ok(say!("{} TIME_WAIT of connections that went out, {} of those that came in", out, into))
     };
     let outcome = if reuse == 1 {
-        outcome.remedy("keep connections (upstream-reuse, pool-too-small): tcp_tw_reuse is on already")
+        outcome.remedy(say!("keep connections (upstream-reuse, pool-too-small): tcp_tw_reuse is on already"))
     } else {
         outcome
     };

@@ -8,6 +8,7 @@ use crate::read::counters;
 use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::sockets::{SocketGroup, State};
+use crate::text::{Text, say};
 
 /// Share of connections that wait a second or more above which the QPS suffers.
 const LATE_SHARE: f64 = 0.001;
@@ -53,21 +54,21 @@ fn accept_queue(samples: &Samples) -> Result<Outcome, Unknown> {
     let (queued, backlog) = fullest.map_or((0, 0), |group| (group.queued, group.backlog));
     let lost = overflows.max(drops);
     let share = lost as f64 / (accepted + lost).max(1) as f64;
-    let at = fullest.map_or(String::new(), |group| format!("; the fullest is {}", name(group)));
-    let lost_message = format!("{} attempts to connect found the accept queue full{at}", count(lost));
+    let at = fullest.map_or(Text::none(), |group| say!("; the fullest is {}", name(group)));
+    let lost_message = say!("{} attempts to connect found the accept queue full{}", count(lost), at);
     let outcome = if lost > 0 && share >= LATE_SHARE {
         Outcome::failure(lost_message)
     } else if lost > 0 {
         Outcome::warning(lost_message)
     } else if cookies > 0 {
-        Outcome::warning(format!("{} SYN cookies were sent: SYNs came faster than answers", count(cookies)))
+        Outcome::warning(say!("{} SYN cookies were sent: SYNs came faster than answers", count(cookies)))
     } else if queued * 2 > backlog {
-        Outcome::warning(format!("{} connections wait to be accepted{at}", count(queued)))
+        Outcome::warning(say!("{} connections wait to be accepted{}", count(queued), at))
     } else {
-        Outcome::ok("no accept queue overflowed")
+        Outcome::ok(say!("no accept queue overflowed"))
     };
     let outcome = match fullest {
-        Some(group) => outcome.remedy(longer_queue(group, somaxconn)).with("listener", name(group)),
+        Some(group) => outcome.remedy(longer_queue(group, somaxconn)).with("listener", name(group).english()),
         None => outcome,
     };
     Ok(outcome
@@ -90,24 +91,29 @@ fn fullest(sockets: &[SocketGroup]) -> Option<&SocketGroup> {
 }
 
 /// `0.0.0.0:80 of nginx with 3 of 511`.
-fn name(group: &SocketGroup) -> String {
-    let owner = group.owner.as_ref().map_or(String::new(), |owner| format!(" of {}", owner.name));
-    format!("{}{owner} with {} of {}", group.local, count(group.queued), count(group.backlog))
+fn name(group: &SocketGroup) -> Text {
+    let owner = group.owner.as_ref().map_or(Text::none(), |owner| say!(" of {}", &owner.name));
+    say!("{}{} with {} of {}", &group.local, owner, count(group.queued), count(group.backlog))
 }
 
 /// The kernel takes the smaller of what the process asks for and `somaxconn` (listen(2)).
-fn longer_queue(group: &SocketGroup, somaxconn: u64) -> String {
+fn longer_queue(group: &SocketGroup, somaxconn: u64) -> Text {
     let backlog = group.backlog / group.count.max(1);
     if backlog < somaxconn {
         let port = group.local.rsplit(':').next().unwrap_or_default();
-        return format!(
-            "the process asks for a backlog of {backlog}, the kernel would give {somaxconn}: nginx `listen {port} \
-             backlog={somaxconn};`, others their own setting"
+        return say!(
+            "the process asks for a backlog of {}, the kernel would give {}: nginx `listen {} \
+             backlog={};`, others their own setting",
+            backlog,
+            somaxconn,
+            port,
+            somaxconn
         );
     }
-    "sysctl -w net.core.somaxconn=65535, then restart the process; one that asks for a fixed backlog \
-     (nginx: 511) needs `listen ... backlog=65535;` as well"
-        .to_owned()
+    say!(
+        "sysctl -w net.core.somaxconn=65535, then restart the process; one that asks for a fixed backlog \
+         (nginx: 511) needs `listen ... backlog=65535;` as well"
+    )
 }
 
 fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
@@ -121,13 +127,16 @@ fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
     // The counter includes SYN-ACKs that were sent again.
     let share = again as f64 / (opened + accepted).max(again).max(1) as f64;
     // A kernel without a counter for SYNs counts them among the timeouts.
-    let what = if retried.is_ok() { "SYNs were sent again" } else { "segments, SYNs among them, timed out" };
-    let late = "such connects take about 1 s, 3 s or 7 s";
-    let seen = format!("{} {what}, with {} connections", count(again), count(opened + accepted));
+    let (times, connections) = (count(again), count(opened + accepted));
+    let seen = if retried.is_ok() {
+        say!("{} SYNs were sent again, with {} connections", times, connections)
+    } else {
+        say!("{} segments, SYNs among them, timed out, with {} connections", times, connections)
+    };
     let outcome = if again >= 10 && share >= 10.0 * LATE_SHARE {
-        Outcome::failure(format!("{seen}: {late}"))
+        Outcome::failure(say!("{}: such connects take about 1 s, 3 s or 7 s", seen))
     } else if again >= 3 && share >= LATE_SHARE {
-        Outcome::warning(format!("{seen}: {late}"))
+        Outcome::warning(say!("{}: such connects take about 1 s, 3 s or 7 s", seen))
     } else {
         Outcome::ok(seen)
     };

@@ -5,6 +5,7 @@ use crate::finding::{Outcome, Verdict};
 use crate::read::metrics::{LIMIT_REDIS_EXCHANGES, LIMIT_REDIS_REQUESTS, Pages};
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::say;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "limit-redis",
@@ -26,7 +27,7 @@ fn limit_redis(samples: &Samples) -> Result<Outcome, Unknown> {
     };
     let exchanges = |results: &[&str]| growth(LIMIT_REDIS_EXCHANGES, results);
     let Some(good) = exchanges(&["in_time"]) else {
-        return Err(Unknown("the metrics have no forebay_limit_redis_exchanges_total".into()));
+        return Err(Unknown(say!("the metrics have no forebay_limit_redis_exchanges_total")));
     };
     let slow = exchanges(&["slow"]).unwrap_or(0.0);
     let failed = exchanges(&["unreachable", "silent", "refused", "not_redis"]).unwrap_or(0.0);
@@ -36,17 +37,20 @@ fn limit_redis(samples: &Samples) -> Result<Outcome, Unknown> {
         let outcome = outcome.with("in_time", good).with("slow", slow).with("failed", failed);
         outcome.with("alone", alone).with("closed", closed)
     };
-    let without = format!("{alone} requests were counted by this replica alone, and {closed} were refused");
+    let without = say!("{} requests were counted by this replica alone, and {} were refused", alone, closed);
     Ok(told(if good + slow + failed == 0.0 {
-        Outcome::ok("no Redis counts for limits")
+        Outcome::ok(say!("no Redis counts for limits"))
     } else if failed > 0.0 && good + slow == 0.0 {
-        Outcome::failure(format!("the Redis that counts for limits does not answer; {without}"))
+        Outcome::failure(say!("the Redis that counts for limits does not answer; {}", without))
     } else if failed > 0.0 || alone + closed > 0.0 {
-        Outcome::warning(format!(
-            "the Redis that counts for limits was not there in time: {failed} exchanges failed, {slow} were slow; {without}"
+        Outcome::warning(say!(
+            "the Redis that counts for limits was not there in time: {} exchanges failed, {} were slow; {}",
+            failed,
+            slow,
+            without
         ))
     } else {
-        Outcome::ok("the Redis that counts for limits answers")
+        Outcome::ok(say!("the Redis that counts for limits answers"))
     }))
 }
 

@@ -8,6 +8,7 @@ use crate::read::cgroups::{self, Group};
 use crate::read::processes;
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::{Text, say};
 use crate::ticks::CpuTicks;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -70,7 +71,7 @@ fn cpu_throttled(samples: &Samples) -> Result<Outcome, Unknown> {
     let Some(worst) =
         limited.iter().max_by(|a, b| a.badness().partial_cmp(&b.badness()).unwrap_or(Ordering::Equal))
     else {
-        return Ok(Outcome::ok(format!("none of {} cgroups has a limit of CPU", folders.len())));
+        return Ok(Outcome::ok(say!("none of {} cgroups has a limit of CPU", folders.len())));
     };
     Ok(tell(worst, processes::online_cpus(last).map(|cpus| cpus.len() as f64))
         .with("limited_cgroups", limited.len() as u64)
@@ -126,14 +127,17 @@ fn tell(group: &Withheld<'_>, cpus: Option<f64>) -> Outcome {
     let quota = group.quota_cpus;
     let use_of = group.tell_use();
     let message = if group.throttled == 0 {
-        format!("no cgroup was throttled; {name} has {quota:.2} CPUs{use_of}")
+        say!("no cgroup was throttled; {} has {} CPUs{}", name, format!("{quota:.2}"), use_of)
     } else {
-        format!(
-            "{name} was throttled in {} of {} periods ({:.0} %) and waited {:.2} s in all; it has {quota:.2} CPUs{use_of}",
+        say!(
+            "{} was throttled in {} of {} periods ({} %) and waited {} s in all; it has {} CPUs{}",
+            name,
             group.throttled,
             group.periods,
-            group.share(),
-            group.throttled_us as f64 / 1e6
+            format!("{:.0}", group.share()),
+            format!("{:.2}", group.throttled_us as f64 / 1e6),
+            format!("{quota:.2}"),
+            use_of
         )
     };
     let mut outcome = Outcome::new(group.verdict(), message)
@@ -160,28 +164,30 @@ fn tell(group: &Withheld<'_>, cpus: Option<f64>) -> Outcome {
     outcome.with("sufficient_cpus", millis / 1000.0).remedy(remedy)
 }
 
-fn remedy(group: &Withheld<'_>, name: &str, millis: f64) -> String {
+fn remedy(group: &Withheld<'_>, name: &Text, millis: f64) -> Text {
     let quota_us = millis * group.period_us as f64 / 1000.0;
     let Withheld { folder, period_us, .. } = group;
     let command = if cgroups::is_of_pod(folder) {
-        format!("resources: {{limits: {{cpu: {millis}m}}}}  # of {name}")
+        say!("resources: {limits: {cpu: {}m}}  # of {}", millis, name)
     } else if [".service", ".slice", ".scope"].iter().any(|kind| folder.ends_with(kind)) {
         let unit = folder.rsplit('/').next().unwrap_or(folder);
-        format!("systemctl set-property {unit} CPUQuota={}%  # {millis}m", millis / 10.0)
+        say!("systemctl set-property {} CPUQuota={}%  # {}m", unit, millis / 10.0, millis)
     } else if cgroups::is_v1(folder) {
-        format!("echo {quota_us} > /{folder}/cpu.cfs_quota_us  # {millis}m")
+        say!("echo {} > /{}/cpu.cfs_quota_us  # {}m", quota_us, folder, millis)
     } else {
-        format!("echo '{quota_us} {period_us}' > /{folder}/cpu.max  # {millis}m")
+        say!("echo '{} {}' > /{}/cpu.max  # {}m", quota_us, period_us, folder, millis)
     };
     let why = match &group.bursts {
-        _ if millis < group.quota_cpus * 2000.0 => "all CPUs of this machine",
+        _ if millis < group.quota_cpus * 2000.0 => say!("all CPUs of this machine"),
         Some(bursts) if bursts.size() * 1000.0 > millis - 100.0 => {
-            "as much as the largest burst would have used"
+            say!("as much as the largest burst would have used")
         }
-        Some(_) => "twice the limit, of which no burst would have used more",
-        None => "twice the limit, a guess: how large bursts are takes readings while the doctor watches",
+        Some(_) => say!("twice the limit, of which no burst would have used more"),
+        None => {
+            say!("twice the limit, a guess: how large bursts are takes readings while the doctor watches")
+        }
     };
-    format!("{command}: {why}")
+    say!("{}: {}", command, why)
 }
 
 impl Withheld<'_> {
@@ -204,13 +210,13 @@ impl Withheld<'_> {
         (self.verdict(), self.share(), self.folder.len())
     }
 
-    fn tell_use(&self) -> String {
-        let average = self.average_cpus.map(|average| format!(", used {average:.2} on average"));
+    fn tell_use(&self) -> Text {
+        let average = self.average_cpus.map(|average| say!(", used {} on average", format!("{average:.2}")));
         let busiest = self.bursts.as_ref().map(|bursts| {
             let period_ms = self.period_us / 1000;
-            format!(" and {:.2} in the busiest {period_ms} ms", bursts.busiest_period)
+            say!(" and {} in the busiest {} ms", format!("{:.2}", bursts.busiest_period), period_ms)
         });
-        format!("{}{}", average.unwrap_or_default(), busiest.unwrap_or_default())
+        average.into_iter().chain(busiest).collect()
     }
 
     /// An estimate of the limit that would suffice, in thousandths of a CPU.

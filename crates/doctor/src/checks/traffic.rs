@@ -14,6 +14,7 @@ use crate::read::metrics::{
 use crate::read::prometheus::{self, Series};
 use crate::sample::Unknown;
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 /// The share of slow replies in case E.
 const STREAM_SLOW: f64 = 0.001;
@@ -50,7 +51,7 @@ pub(crate) const CHECKS: &[Check] = &[
 
 /// The replies of one kind: their number, and how many were slow.
 struct Replies {
-    of: String,
+    of: Text,
     count: f64,
     slow: f64,
     bearable: f64,
@@ -74,18 +75,18 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
             [STREAM_COUNT, HTTP_COUNT].iter().any(|name| prometheus::sum(pages.last(), name).is_some());
         let is_proxy = prometheus::sum(pages.last(), REQUESTS_TOTAL).is_some();
         return if seen || is_proxy {
-            Ok(Outcome::ok("no replies were counted meanwhile"))
+            Ok(Outcome::ok(say!("no replies were counted meanwhile")))
         } else {
-            Err(Unknown("the proxy's metrics have no times of replies".into()))
+            Err(Unknown(say!("the proxy's metrics have no times of replies")))
         };
     }
     let worst = replies.iter().max_by(|a, b| (a.share() / a.bearable).total_cmp(&(b.share() / b.bearable)));
-    let Some(worst) = worst else { return Err(Unknown("no replies were counted".into())) };
-    let message = format!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), worst.of);
+    let Some(worst) = worst else { return Err(Unknown(say!("no replies were counted"))) };
+    let message = say!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), &worst.of);
     let throttled = throttled(samples)?;
     let outcome = match (worst.is_slow(), &throttled) {
         (true, Some((group, ms))) => {
-            Outcome::failure(format!("{message}, while {group} waited {} ms for its CPU quota", rate(*ms)))
+            Outcome::failure(say!("{}, while {} waited {} ms for its CPU quota", message, group, rate(*ms)))
         }
         (true, None) => Outcome::warning(message),
         (false, _) => Outcome::ok(message),
@@ -94,9 +95,9 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
         .with("replies", worst.count)
         .with("slow", worst.slow)
         .with("slow_percent", worst.share() * 100.0)
-        .with("of", worst.of.as_str());
+        .with("of", worst.of.english());
     Ok(match throttled {
-        Some((group, ms)) => outcome.with("throttled_group", group).with("throttled_ms", ms),
+        Some((group, ms)) => outcome.with("throttled_group", group.english()).with("throttled_ms", ms),
         None => outcome,
     })
 }
@@ -111,7 +112,7 @@ fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
         let (count_before, slow_before) = before.get(labels).copied().unwrap_or_default();
         let series = Series { name: STREAM_COUNT, labels, value: count };
         let label = |name| series.label(name).map_or_else(|| "?".to_owned(), Cow::into_owned);
-        let of = format!("answers of {}/{}:{}", label("namespace"), label("service"), label("port"));
+        let of = say!("answers of {}/{}:{}", label("namespace"), label("service"), label("port"));
         let (count, slow) = (count - count_before, (slow - slow_before).round().max(0.0));
         Replies { of, count, slow, bearable: STREAM_SLOW }
     });
@@ -137,11 +138,11 @@ fn http(pages: &Pages<'_>) -> Option<Replies> {
     let quick =
         pages.growth_where(HTTP_BUCKET, |series| series.label("le").as_deref() == Some(HTTP_SLOW_BOUND))?;
     let slow = (count - quick).max(0.0);
-    Some(Replies { of: "responses of upstreams".into(), count, slow, bearable: HTTP_SLOW })
+    Some(Replies { of: say!("responses of upstreams"), count, slow, bearable: HTTP_SLOW })
 }
 
 /// The cgroup that was throttled longest between the samples, and how long; none if none was, or none was examined.
-fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
+fn throttled(samples: &Samples) -> Result<Option<(Text, f64)>, Unknown> {
     let (first, last) = samples.ends()?;
     let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {
         let (before, now) = (cgroups::group(first, folder).ok()?, cgroups::group(last, folder).ok()?);
@@ -154,27 +155,28 @@ fn throttled(samples: &Samples) -> Result<Option<(String, f64)>, Unknown> {
 fn tls_cost(samples: &Samples) -> Result<Outcome, Unknown> {
     let pages = Pages::of(samples)?;
     let all = pages.growth(HANDSHAKES);
-    let all = all.ok_or_else(|| Unknown("the proxy's metrics do not count handshakes".into()))?;
+    let all = all.ok_or_else(|| Unknown(say!("the proxy's metrics do not count handshakes")))?;
     let is_full = |series: &Series<'_>| series.label("kind").as_deref() == Some("full");
     let full = pages.growth_where(HANDSHAKES, is_full).unwrap_or(0.0);
     let is_rsa = |series: &Series<'_>| is_full(series) && series.label("key").as_deref() == Some("rsa");
     let rsa = pages.growth_where(HANDSHAKES, is_rsa).unwrap_or(0.0);
     let per_second = full / samples.seconds()?;
     let (share_full, share_rsa) = (full / all.max(1.0), rsa / full.max(1.0));
-    let message = format!("{} full handshakes a second, {} of all", rate(per_second), percent(share_full));
+    let message = say!("{} full handshakes a second, {} of all", rate(per_second), percent(share_full));
     let outcome = if per_second < RATE_MIN {
         Outcome::ok(message)
     } else if share_rsa >= 1.0 - MOST {
-        Outcome::warning(format!(
-            "{message}, {} of them with RSA keys, whose signatures cost many times those of ECDSA",
+        Outcome::warning(say!(
+            "{}, {} of them with RSA keys, whose signatures cost many times those of ECDSA",
+            message,
             percent(share_rsa)
         ))
-        .remedy(
+        .remedy(say!(
             "a certificate with an ECDSA P-256 key (openssl ecparam -name prime256v1 -genkey; cert-manager: \
-             `privateKey: {algorithm: ECDSA, size: 256}`)",
-        )
+             `privateKey: {algorithm: ECDSA, size: 256}`)"
+        ))
     } else if share_full > MOST {
-        Outcome::warning(format!("{message}: hardly any session is resumed"))
+        Outcome::warning(say!("{}: hardly any session is resumed", message))
     } else {
         Outcome::ok(message)
     };

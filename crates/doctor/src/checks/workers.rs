@@ -2,11 +2,12 @@
 
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
-use crate::format::plural;
+use crate::format;
 use crate::read::cgroups;
 use crate::read::processes::{self, Cpus};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::{Text, say};
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "workers-quota",
@@ -33,7 +34,7 @@ struct Workers {
     /// CPUs that they may use: the least of quota, mask and machine.
     cpus: f64,
     /// Which of the three it is.
-    bound: String,
+    bound: Text,
     /// CPU time used between the samples, as a number of fully busy workers; none if it is not known.
     busy: Option<f64>,
 }
@@ -53,7 +54,9 @@ fn workers_quota(samples: &Samples) -> Result<Outcome, Unknown> {
     let idle = idle_cpus(samples);
     let outcomes = pools.iter().map(|pool| tell_workers(pool, idle));
     let worst = outcomes.max_by_key(|outcome| outcome.verdict);
-    Ok(worst.unwrap_or_else(|| Outcome::ok("no process has workers that can be told from its other threads")))
+    Ok(worst.unwrap_or_else(|| {
+        Outcome::ok(say!("no process has workers that can be told from its other threads"))
+    }))
 }
 
 /// Child processes with the same name as their parent.
@@ -93,7 +96,7 @@ fn workers(
         .flatten()
         .collect();
     if allowed.is_empty() {
-        return Err(Unknown(format!("/proc/{pid}/status has no Cpus_allowed_list")));
+        return Err(Unknown(say!("/proc/{}/status has no Cpus_allowed_list", pid)));
     }
     let online = processes::online_cpus(last);
     let mask = online.map_or(allowed.len(), |online| allowed.intersection(&online).count().max(1));
@@ -105,9 +108,9 @@ fn workers(
     };
     let (cpus, bound) = match quota {
         Some((quota, folder)) if quota < mask as f64 => {
-            (quota, format!("the quota of {} is {quota:.2} CPUs", cgroups::name(folder)))
+            (quota, say!("the quota of {} is {} CPUs", cgroups::name(folder), format!("{quota:.2}")))
         }
-        _ => (mask as f64, format!("it may run on {}", plural(mask, "CPU"))),
+        _ => (mask as f64, say!("it may run on {}", format::cpus(mask))),
     };
     let busy =
         samples.seconds().ok().zip(used_between(samples, pid, members)).map(|(seconds, used)| used / seconds);
@@ -140,29 +143,34 @@ fn idle_cpus(samples: &Samples) -> Option<f64> {
 fn tell_workers(workers: &Workers, idle: Option<f64>) -> Outcome {
     let Workers { pid, name, count, cpus, bound, busy } = workers;
     let room = cpus.ceil();
-    let (has, wanted) = (format!("{name} ({pid}) has {}", plural(*count, "worker")), room.max(1.0));
+    let (has, wanted) = (say!("{} ({}) has {}", name, pid, format::workers(*count)), room.max(1.0));
     let count = *count as f64;
     let outcome = if count >= room * 2.0 {
         let verdict =
             if busy.is_some_and(|busy| busy >= cpus * BUSY) { Verdict::Failure } else { Verdict::Warning };
-        Outcome::new(verdict, format!("{has} and {bound}: {:.1} of them share a CPU", count / cpus))
+        Outcome::new(
+            verdict,
+            say!("{} and {}: {} of them share a CPU", has, bound, format!("{:.1}", count / cpus)),
+        )
     } else if count > room {
-        Outcome::warning(format!("{has} and {bound}"))
+        Outcome::warning(say!("{} and {}", has, bound))
     } else if room >= count * 2.0
         && busy.is_some_and(|busy| busy >= count * BUSY)
         && idle.is_some_and(|idle| idle >= 1.0)
     {
-        Outcome::warning(format!(
-            "{has}, all busy, while {:.1} CPUs were idle, and {bound}",
-            idle.unwrap_or_default()
+        Outcome::warning(say!(
+            "{}, all busy, while {} CPUs were idle, and {}",
+            has,
+            format!("{:.1}", idle.unwrap_or_default()),
+            bound
         ))
     } else {
-        Outcome::ok(format!("{has} and {bound}"))
+        Outcome::ok(say!("{} and {}", has, bound))
     };
     let remedy = match &name[..] {
-        "nginx" => format!("worker_processes {wanted};"),
-        "forebay" => format!("--workers={wanted}"),
-        _ => format!("{wanted} workers"),
+        "nginx" => say!("worker_processes {};", wanted),
+        "forebay" => say!("--workers={}", wanted),
+        _ => say!("{} workers", wanted),
     };
     let outcome = outcome
         .remedy(remedy)

@@ -14,7 +14,7 @@ use super::sock_diag::{self, Question};
 use super::{CollectError, cgroups, fdb, files};
 use crate::read::cgroups::quota_of_process;
 use crate::read::sockets::Groups;
-use crate::sample::{Absence, NamespaceOwner, Sample};
+use crate::sample::{Absence, HOST_CLOSED, NamespaceOwner, PERMISSION_DENIED, Sample};
 use crate::sockets::{SocketGroup, State};
 
 /// Most threads of one process that are read.
@@ -145,7 +145,7 @@ impl Machine {
 /// Reads files in another namespace, on a thread that enters it and then ends.
 fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<String, Absence>>, String> {
     let work = || {
-        namespace.enter().map_err(|error| format!("the host's network namespace: {error}"))?;
+        namespace.enter().map_err(|error| format!("{HOST_CLOSED}{error}"))?;
         Ok(paths.iter().map(|path| read(&at(path))).collect())
     };
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -240,7 +240,7 @@ fn read(file: &str) -> Result<String, Absence> {
 fn absence(error: &io::Error) -> Absence {
     match error.kind() {
         io::ErrorKind::NotFound => Absence::Missing,
-        io::ErrorKind::PermissionDenied => Absence::Unreadable("permission denied".into()),
+        io::ErrorKind::PermissionDenied => Absence::Unreadable(PERMISSION_DENIED.into()),
         _ => Absence::Unreadable(error.to_string()),
     }
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::sample::{HOST_HIDDEN, NO_HOST_IN_CONTAINER};
+
 /// The initial PID namespace has a fixed number (`PROC_PID_INIT_INO` in `linux/proc_ns.h`).
 const HOST_PROCESSES: &str = "pid:[4026531836]";
 
@@ -30,10 +32,10 @@ impl Namespace {
 
     /// The host's namespace, which is that of process 1. Within a container, process 1 is the container's own.
     pub(super) fn host() -> Result<Namespace, String> {
-        let why = |error| format!("the host's network namespace cannot be seen: /proc/1/ns/net: {error}");
+        let why = |error| format!("{HOST_HIDDEN}/proc/1/ns/net: {error}");
         let processes = fs::read_link("/proc/self/ns/pid").map_err(why)?;
         if processes.as_os_str() != HOST_PROCESSES {
-            return Err("a container's view has no host in it".into());
+            return Err(NO_HOST_IN_CONTAINER.into());
         }
         Namespace::of(1).map_err(why)
     }

@@ -1,6 +1,7 @@
 //! Cgroups with a CPU controller, of version 1 (the kernel's `scheduler/sched-bwc.rst`) and 2 (`admin-guide/cgroup-v2.rst`).
 
 use crate::sample::{Sample, Unknown};
+use crate::text::{Text, say};
 
 /// The mount point of the hierarchies.
 const ROOT: &str = "sys/fs/cgroup";
@@ -39,7 +40,7 @@ pub(crate) fn folders(sample: &Sample) -> Result<Vec<&str>, Unknown> {
     }
     match (folders.is_empty(), why) {
         (true, Some(why)) => Err(why),
-        (true, None) => Err(Unknown("no cgroup's cpu.stat was captured".into())),
+        (true, None) => Err(Unknown(say!("no cgroup's cpu.stat was captured"))),
         (false, _) => Ok(folders),
     }
 }
@@ -79,15 +80,15 @@ pub(crate) fn quota_of_process(sample: &Sample, pid: u32) -> Result<Option<(f64,
 }
 
 /// A name for messages: a Pod and a container are named by the beginnings of their ids.
-pub(crate) fn name(folder: &str) -> String {
+pub(crate) fn name(folder: &str) -> Text {
     let (_, path) = split(folder);
     let pod = path.split('/').find_map(pod_uid);
     let container = path.split('/').rev().find_map(container_id);
     match (pod, container) {
-        (Some(pod), Some(id)) => format!("container {} of Pod {pod}", &id[..12]),
-        (Some(pod), None) => format!("Pod {pod}"),
-        (None, Some(id)) => format!("container {}", &id[..12]),
-        (None, None) => format!("cgroup /{path}"),
+        (Some(pod), Some(id)) => say!("container {} of Pod {}", &id[..12], pod),
+        (Some(pod), None) => say!("Pod {}", pod),
+        (None, Some(id)) => say!("container {}", &id[..12]),
+        (None, None) => say!("cgroup /{}", path),
     }
 }
 
@@ -140,7 +141,7 @@ fn limit(sample: &Sample, folder: &str) -> Result<(Option<f64>, u64), Unknown> {
     } else if split(folder).1.is_empty() {
         (None, DEFAULT_PERIOD_US)
     } else {
-        return Err(Unknown(format!("/{folder} was captured without cpu.max or cpu.cfs_quota_us")));
+        return Err(Unknown(say!("/{} was captured without cpu.max or cpu.cfs_quota_us", folder)));
     };
     Ok((quota.map(|quota| quota / period as f64), period))
 }
@@ -247,6 +248,7 @@ mod tests {
 
     #[test]
     fn pods_and_containers_are_named() {
+        let name = |folder: &str| name(folder).english();
         let cgroupfs =
             format!("sys/fs/cgroup/cpu/kubepods/burstable/pod1b2c3d4e-0000-4000-8000-000000000001/{ID}");
         assert_eq!(name(&cgroupfs), "container 0a1b2c3d4e5f of Pod 1b2c3d4e");

@@ -1,6 +1,7 @@
 //! Reads `/proc/net/stat/nf_conntrack`: a line of names, and for each CPU a line of counters in hexadecimal.
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// The file with the counters.
 pub(crate) const PATH: &str = "proc/net/stat/nf_conntrack";
@@ -10,7 +11,7 @@ pub(crate) fn counter(sample: &Sample, name: &str) -> Result<u64, Unknown> {
     let mut lines = sample.text(PATH)?.lines();
     let names = lines.next().unwrap_or_default();
     let column = names.split_whitespace().position(|known| known == name);
-    let column = column.ok_or_else(|| Unknown(format!("/{PATH} has no {name}")))?;
+    let column = column.ok_or_else(|| Unknown(say!("/{} has no {}", PATH, name)))?;
     let values = lines.filter_map(|line| u64::from_str_radix(line.split_whitespace().nth(column)?, 16).ok());
     Ok(values.sum())
 }

@@ -1,6 +1,7 @@
 //! Reads `/proc/net/snmp` and `/proc/net/netstat`: a line of names and a line of values for each protocol (`proc_pid_net(5)`).
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// A counter of `TcpExt` in `/proc/net/netstat`.
 pub(crate) fn tcp_ext(sample: &Sample, name: &str) -> Result<u64, Unknown> {
@@ -14,7 +15,7 @@ pub(crate) fn tcp(sample: &Sample, name: &str) -> Result<u64, Unknown> {
 
 fn counter(sample: &Sample, path: &str, protocol: &str, name: &str) -> Result<u64, Unknown> {
     let text = sample.text(path)?;
-    find(text, protocol, name).ok_or_else(|| Unknown(format!("/{path} has no {protocol} {name}")))
+    find(text, protocol, name).ok_or_else(|| Unknown(say!("/{} has no {} {}", path, protocol, name)))
 }
 
 fn find(text: &str, protocol: &str, name: &str) -> Option<u64> {

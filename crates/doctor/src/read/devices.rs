@@ -2,6 +2,7 @@
 //! `net-procfs.c`).
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -45,7 +46,7 @@ pub(crate) fn softnet(sample: &Sample) -> Result<Softnet, Unknown> {
         let (Some(processed), Some(dropped), Some(squeezed)) =
             (columns.next(), columns.next(), columns.next())
         else {
-            return Err(Unknown(format!("/{path} has a line that is none: {line:?}")));
+            return Err(Unknown(say!("/{} has a line that is none: {}", path, format!("{line:?}"))));
         };
         sum.processed += processed;
         sum.dropped += dropped;

@@ -1,6 +1,7 @@
 //! Reads the kernel's version and its parameters.
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// The first two numbers of a release, such as `(5, 9)`.
 pub(crate) type Version = (u32, u32);
@@ -22,7 +23,7 @@ pub(crate) fn version(sample: &Sample) -> Result<(Version, String), Unknown> {
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) => Ok(((major, minor), release)),
-        _ => Err(Unknown(format!("{release:?} is no kernel's release"))),
+        _ => Err(Unknown(say!("{} is no kernel's release", format!("{release:?}")))),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads `/proc/PID/limits`: columns of name, soft limit, hard limit and unit (`proc_pid_limits(5)`).
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// Soft and hard limit of open files; `u64::MAX` for unlimited.
 pub(crate) fn open_files(sample: &Sample, pid: u32) -> Result<(u64, u64), Unknown> {
@@ -9,7 +10,7 @@ pub(crate) fn open_files(sample: &Sample, pid: u32) -> Result<(u64, u64), Unknow
     let mut values = line.into_iter().flat_map(str::split_whitespace).map(limit);
     match (values.next().flatten(), values.next().flatten()) {
         (Some(soft), Some(hard)) => Ok((soft, hard)),
-        _ => Err(Unknown(format!("/{path} has no limit of open files"))),
+        _ => Err(Unknown(say!("/{} has no limit of open files", path))),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::read::prometheus::{self, Series};
 use crate::sample::{Sample, Unknown};
 use crate::samples::Samples;
+use crate::text::say;
 
 const PATH: &str = "forebay/metrics";
 
@@ -86,7 +87,7 @@ impl<'a> Pages<'a> {
 
 fn page(sample: &Sample) -> Result<&str, Unknown> {
     let was_asked_for = sample.files().any(|(path, _)| path == PATH);
-    if was_asked_for { sample.text(PATH) } else { Err(Unknown("the proxy's metrics were not given".into())) }
+    if was_asked_for { sample.text(PATH) } else { Err(Unknown(say!("the proxy's metrics were not given"))) }
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn why_there_are_none_is_told() {
-        let why = |samples: Samples| Pages::of(&samples).err().map(|unknown| unknown.0);
+        let why = |samples: Samples| Pages::of(&samples).err().map(|unknown| unknown.to_string());
         assert_eq!(why(scene().samples()), Some("the proxy's metrics were not given".into()));
         let forbidden = why(scene().forbids(PATH).samples());
         assert_eq!(forbidden, Some("permission denied".into()));

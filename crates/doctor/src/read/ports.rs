@@ -1,6 +1,7 @@
 //! Reads the ports that the kernel gives to outgoing connections (ip-sysctl: `ip_local_port_range`, `ip_local_reserved_ports`).
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// The range, and the number of its ports that are not reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) fn range(sample: &Sample) -> Result<Range, Unknown> {
     let text = sample.text(RANGE)?;
     let reserved = sample.text("proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
     parse(text, reserved)
-        .ok_or_else(|| Unknown(format!("/{RANGE} holds {:?}, which is no range", text.trim())))
+        .ok_or_else(|| Unknown(say!("/{} holds {}, which is no range", RANGE, format!("{:?}", text.trim()))))
 }
 
 fn parse(text: &str, reserved: &str) -> Option<Range> {

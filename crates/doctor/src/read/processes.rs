@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::sample::{Sample, Unknown};
+use crate::text::say;
 
 /// Numbers of CPUs.
 pub(crate) type Cpus = BTreeSet<u32>;
@@ -53,7 +54,7 @@ pub(crate) fn used_ticks(sample: &Sample, pid: u32) -> Result<u64, Unknown> {
     field(14)
         .zip(field(15))
         .map(|(user, system)| user + system)
-        .ok_or(Unknown(format!("/{path} is not whole")))
+        .ok_or(Unknown(say!("/{} is not whole", path)))
 }
 
 /// The folders of the captured threads of a process.

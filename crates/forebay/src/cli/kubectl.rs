@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use observe::Reason;
 
 use super::{Asked, Output, Watching};
+use crate::language::Language;
 
 /// The program under the name by which kubectl knows it as a plugin.
 #[derive(Debug, Parser)]
@@ -82,7 +83,13 @@ pub(crate) enum KubectlCommand {
     },
     /// Show what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1 warnings, 2 failures, or it
     /// could not be done.
-    Doctor(Told),
+    Doctor {
+        #[command(flatten)]
+        told: Told,
+        /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else English]. JSON has both.
+        #[arg(long, value_enum, value_name = "LANGUAGE")]
+        lang: Option<Language>,
+    },
     /// Watch a Forebay in the terminal, as `forebay top` does: rates, times, connections and what needs a look, and routes, hosts and
     /// clusters.
     Top {

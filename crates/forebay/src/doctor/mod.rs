@@ -17,6 +17,7 @@ use doctor::{Finding, Samples, Verdict};
 use serde::Serialize;
 
 use crate::bench::metrics;
+use crate::language::Language;
 use crate::output::{self, Format};
 
 #[derive(Args, Debug)]
@@ -32,6 +33,9 @@ pub(crate) struct Doctor {
     /// Form of the output.
     #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
     output: Format,
+    /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else English]. JSON has both.
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    lang: Option<Language>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,21 +73,25 @@ struct Looking {
 }
 
 pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
+    let language = Language::chosen(options.lang);
     if let Some(DoctorCommand::Capture { file, looking }) = options.command {
-        let samples = looking.watch()?;
+        let samples = looking.watch(language)?;
         let write = || collect::write(&samples, BufWriter::new(File::create(&file)?));
         write().with_context(|| format!("cannot write {}", file.display()))?;
         let file = file.display();
-        output::print(format!("{file}: judge it with: forebay doctor --root {file}\n"))?;
+        output::print(match language {
+            Language::En => format!("{file}: judge it with: forebay doctor --root {file}\n"),
+            Language::Zh => format!("{file}：用这条命令评判：forebay doctor --root {file}\n"),
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let samples = match &options.root {
         Some(root) => options.looking.with_reference(collect::load(root)?)?,
-        None => options.looking.watch()?,
+        None => options.looking.watch(language)?,
     };
     let findings = doctor::examine(&samples);
     let text = match options.output {
-        Format::Text => show::text(&findings, show::has_colour()),
+        Format::Text => show::text(&findings, language, show::has_colour()),
         Format::Json => json(&findings),
     };
     output::print(&text)?;
@@ -119,7 +127,7 @@ pub(crate) fn metrics_of(url: String) -> Metrics {
 }
 
 impl Looking {
-    fn watch(&self) -> anyhow::Result<Samples> {
+    fn watch(&self, language: Language) -> anyhow::Result<Samples> {
         let scope = Scope {
             pid: self.pid,
             pods: self.pods,
@@ -127,7 +135,11 @@ impl Looking {
             metrics: self.metrics.clone().map(metrics_of),
         };
         if std::io::stderr().is_terminal() {
-            eprintln!("watching for {} s", self.watch.as_secs_f64());
+            let seconds = self.watch.as_secs_f64();
+            match language {
+                Language::En => eprintln!("watching for {seconds} s"),
+                Language::Zh => eprintln!("观察 {seconds} s"),
+            }
         }
         Ok(Watch::over(scope, self.watch)?)
     }

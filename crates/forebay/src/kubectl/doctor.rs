@@ -11,6 +11,7 @@ use super::forward::{AdminLink, PODS_AT_ONCE};
 use super::pods::ForebayPod;
 use crate::cli::Output;
 use crate::doctor::{exit_code, show, worst};
+use crate::language::Language;
 use crate::output;
 
 /// What `/doctor` says.
@@ -31,12 +32,12 @@ struct Examined {
     trouble: Option<String>,
 }
 
-pub(super) async fn run(cluster: &Cluster, form: Output) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(cluster: &Cluster, form: Output, language: Language) -> anyhow::Result<ExitCode> {
     let pods = cluster.pods().await?;
     let examined = stream::iter(pods.iter().map(|pod| examine(cluster, pod)));
     let examined: Vec<_> = examined.buffered(PODS_AT_ONCE).collect().await;
     let text = match form {
-        Output::Text => text(&examined, show::has_colour()),
+        Output::Text => text(&examined, language, show::has_colour()),
         Output::Json => format!("{:#}\n", serde_json::json!({"pods": examined})),
     };
     output::print(text)?;
@@ -61,12 +62,16 @@ async fn examine(cluster: &Cluster, pod: &ForebayPod) -> Examined {
     }
 }
 
-fn text(examined: &[Examined], colour: bool) -> String {
+fn text(examined: &[Examined], language: Language, colour: bool) -> String {
     let of = |one: &Examined| {
-        let node = one.node.as_deref().map(|node| format!(" on node {node}")).unwrap_or_default();
+        let node = one.node.as_deref().map(|node| match language {
+            Language::En => format!(" on node {node}"),
+            Language::Zh => format!("（节点 {node}）"),
+        });
+        let node = node.unwrap_or_default();
         let told = match &one.trouble {
             Some(trouble) => format!("{trouble}\n"),
-            None => show::text(&one.findings, colour),
+            None => show::text(&one.findings, language, colour),
         };
         format!("Pod {}/{}{node}\n\n{told}", one.namespace, one.name)
     };
@@ -92,16 +97,22 @@ mod tests {
     fn each_pod_has_its_findings_in_the_words_of_the_doctor() {
         let findings = r#"{"findings": [
             {"id": "ports", "category": "Ports", "verdict": "warning", "message": "few are left",
-             "evidence": {"ports": 7}, "remedy": "more addresses", "doc": "docs/doctor.md#ports"},
+             "evidence": {"ports": 7}, "remedy": "more addresses", "doc": "docs/doctor.md#ports",
+             "zh": {"message": "还剩不多", "remedy": "更多地址"}},
             {"id": "queues", "category": "Queues", "verdict": "ok", "message": "short", "evidence": {}, "remedy": "", "doc": ""}]}"#;
-        let told = text(
-            &[examined("one", findings, None), examined("two", r#"{"findings": []}"#, Some("it is away"))],
-            false,
-        );
+        let pods =
+            [examined("one", findings, None), examined("two", r#"{"findings": []}"#, Some("it is away"))];
+        let told = text(&pods, Language::En, false);
         let lines: Vec<_> = told.lines().collect();
         assert_eq!(lines[0], "Pod edge/one on node node-1");
         assert!(lines[4].ends_with(" ports: few are left"), "{told}");
         assert_eq!(lines[5], "    evidence: ports=7");
         assert!(told.ends_with("2 checks: 1 ok, 1 warned\n\nPod edge/two\n\nit is away\n"), "{told}");
+        let told = text(&pods, Language::Zh, false);
+        let lines: Vec<_> = told.lines().collect();
+        assert_eq!(lines[0], "Pod edge/one（节点 node-1）");
+        assert!(lines[4].ends_with(" ports：还剩不多"), "{told}");
+        assert_eq!(lines[6], "    处理：    更多地址");
+        assert!(told.contains(" queues：short\n\n2 项检查：1 项正常，1 项警告\n"), "an older one: {told}");
     }
 }

@@ -22,6 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli::{Kubectl, KubectlCommand};
+use crate::language::Language;
 use cluster::Cluster;
 pub(crate) use complete::{is_completer, offers};
 
@@ -44,7 +45,9 @@ pub(crate) fn run(options: Kubectl) -> anyhow::Result<ExitCode> {
             KubectlCommand::Check { told, report, flags } => {
                 check::run(&cluster, told.output, report.as_deref(), flags).await
             }
-            KubectlCommand::Doctor(told) => doctor::run(&cluster, told.output).await,
+            KubectlCommand::Doctor { told, lang } => {
+                doctor::run(&cluster, told.output, Language::chosen(lang)).await
+            }
             KubectlCommand::Top { pod, watching } => top::run(cluster, pod, &watching).await,
             KubectlCommand::Logs(options) => logs::run(&cluster, &options).await,
         }

@@ -1,5 +1,6 @@
 //! `forebay doctor`, and the same checks inside `serve`.
 
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -8,8 +9,20 @@ use tempfile::tempdir;
 
 use crate::{FOREBAY, setup};
 
+/// The variables that choose the language.
+const LOCALE: [&str; 3] = ["LC_ALL", "LC_MESSAGES", "LANG"];
+
 fn look(arguments: &[&str]) -> Output {
-    Command::new(FOREBAY).arg("doctor").args(arguments).output().expect("the binary runs")
+    look_in("en_US.UTF-8", arguments)
+}
+
+/// Looks with a locale in the environment.
+fn look_in(locale: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(FOREBAY);
+    LOCALE.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.env("LANG", locale).arg("doctor").args(arguments).output().expect("the binary runs")
 }
 
 fn findings(text: &str) -> Vec<(String, String)> {
@@ -53,6 +66,47 @@ fn the_text_tells_every_check_and_how_many_looked() {
     assert!(text.ends_with('\n') && !text.contains('\x1b'), "{text:?}");
     let summary = text.lines().last().expect("a summary");
     assert!(summary.starts_with(&format!("{} checks: ", ::doctor::all().count())), "{summary}");
+}
+
+#[test]
+fn findings_are_told_in_chinese_where_that_is_the_language() {
+    // A machine with half of Linux's usual range of ports and no more files than it has open.
+    let folder = tempdir().expect("a folder");
+    let put = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    };
+    fs::create_dir(folder.path().join("sys")).expect("a folder");
+    put("proc/sys/fs/file-nr", "950\t0\t1000\n");
+    put("proc/sys/fs/file-max", "1000\n");
+    let root = path(folder.path());
+    let message = "files-limit：整机最多打开 1,000 个文件，已打开 950 个\n";
+    for (locale, lang, is_chinese) in [
+        ("en_US.UTF-8", None, false),
+        ("en_US.UTF-8", Some("zh"), true),
+        ("zh_CN.UTF-8", None, true),
+        ("zh_CN.UTF-8", Some("en"), false),
+    ] {
+        let arguments =
+            [&["--root", root][..], lang.map(|lang| ["--lang", lang]).as_ref().map_or(&[], |lang| lang)];
+        let output = look_in(locale, &arguments.concat());
+        let told = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert_eq!(told.contains(message), is_chinese, "{locale} {lang:?}:\n{told}");
+        assert_eq!(told.contains("    处理：    sysctl -w fs.file-max=4000\n"), is_chinese, "{told}");
+        assert_eq!(told.contains("：未检查：没有采集 /"), is_chinese, "{told}");
+        assert_eq!(told.contains("files-limit: 950 of the 1,000 files"), !is_chinese, "{told}");
+        let summary = told.lines().last().expect("a summary");
+        assert_eq!(summary.contains("1 项故障"), is_chinese, "{summary}");
+    }
+    let output = look_in("zh_CN.UTF-8", &["--root", root, "--output", "json"]);
+    let page: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    let findings = page["findings"].as_array().expect("a list");
+    let files = findings.iter().find(|finding| finding["id"] == "files-limit").expect("a finding");
+    assert_eq!(files["message"], "950 of the 1,000 files of the machine are open");
+    assert_eq!(files["zh"]["message"], "整机最多打开 1,000 个文件，已打开 950 个");
+    assert_eq!(files["remedy"], files["zh"]["remedy"]);
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn a_right_to_forward_ports_that_is_missing_costs_what_only_forebay_knows() {
         assert_eq!((code, stdout.as_str()), (2, ""));
         assert!(stderr.contains(right) && stderr.contains("without it there are"), "{stderr}");
     }
-    let (code, stdout, _) = desk.run(&["doctor"]);
+    let (code, stdout, _) = desk.run(&["doctor", "--lang", "en"]);
     assert_eq!(code, 2);
     assert!(stdout.contains("Pod edge/one on node node-1\n\n") && stdout.contains(right), "{stdout}");
     let (code, _, stderr) = desk.run(&["explain", "ftp://a.test"]);

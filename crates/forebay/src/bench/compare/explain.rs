@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use ::doctor::{Direction, Evidence, Finding, Samples, SocketGroup, State, Value, Verdict};
+use ::doctor::{Direction, Evidence, Finding, Samples, SocketGroup, State, Translated, Value, Verdict};
 
 use super::Way;
 use crate::bench::format::{grouped, time};
@@ -61,7 +61,8 @@ fn seen_at_all(finding: Finding, samples: &Samples) -> Finding {
     let message =
         "not checked: the proxy is not in this network namespace: --pid or --metrics says where it is";
     let (evidence, remedy) = (Evidence::default(), String::new());
-    Finding { verdict: Verdict::Unknown, message: message.into(), evidence, remedy, ..finding }
+    let zh = Translated::default();
+    Finding { verdict: Verdict::Unknown, message: message.into(), evidence, remedy, zh, ..finding }
 }
 
 /// Adds to a finding about new connections the `TIME_WAIT`s that they leave, and how many there can be.
@@ -94,7 +95,7 @@ fn with_ports(finding: Finding, samples: &Samples, upstream: &str) -> Finding {
         let _ = write!(message, "; the port range holds {}", grouped(size as f64));
         evidence.push(("port_range_size".into(), Value::from(size)));
     }
-    Finding { message, evidence: evidence.into_iter().collect(), ..finding }
+    Finding { message, evidence: evidence.into_iter().collect(), zh: Translated::default(), ..finding }
 }
 
 /// Explains which phase of a request takes longer.
@@ -232,6 +233,7 @@ fn finding(
         message,
         evidence: evidence.collect(),
         remedy: String::new(),
+        zh: Translated::default(),
         doc: format!("docs/bench.md#{id}"),
     }
 }

@@ -11,6 +11,7 @@ use crate::bench::format::{counted, grouped, time};
 use crate::bench::measure::Measurement;
 use crate::bench::show::load;
 use crate::doctor::show as findings;
+use crate::language::Language;
 
 /// Width of the column with names, and of the other columns.
 const NAME: usize = 14;
@@ -40,7 +41,7 @@ pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
         if objections(comparison).is_some() { "not compared".to_owned() } else { conclusion(comparison) };
     let _ = writeln!(text, "\n{conclusion}\n");
     for finding in &comparison.explanations {
-        findings::show(&mut text, finding, findings::has_colour());
+        findings::show(&mut text, finding, Language::En, findings::has_colour());
     }
     text
 }
