@@ -340,7 +340,10 @@ fn findings(seen: &Seen) -> Findings {
         failure: count(Verdict::Failure),
         worst: worst
             .into_iter()
-            .map(|one| Found { id: one.id, verdict: one.verdict.name(), message: one.message.clone() })
+            .map(|one| {
+                let (message, zh) = (one.message.clone(), one.zh.clone());
+                Found { id: one.id, verdict: one.verdict.name(), message, zh }
+            })
             .collect(),
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Names end with the unit. Rates are those of the last [`State::window_seconds`]; a field that nothing is known of is `null`.
 
+use doctor::Translated;
 use serde::Serialize;
 
 /// The overview.
@@ -261,6 +262,8 @@ pub(crate) struct Found {
     /// `warning` or `failure`.
     pub(crate) verdict: &'static str,
     pub(crate) message: String,
+    /// The same in Chinese, and what to do.
+    pub(crate) zh: Translated,
 }
 
 /// How many problems objects have; `/console/problems` has them in full.

@@ -88,9 +88,9 @@ fn findings_are_told_in_chinese_where_that_is_the_language() {
         ("zh_CN.UTF-8", None, true),
         ("zh_CN.UTF-8", Some("en"), false),
     ] {
-        let arguments =
-            [&["--root", root][..], lang.map(|lang| ["--lang", lang]).as_ref().map_or(&[], |lang| lang)];
-        let output = look_in(locale, &arguments.concat());
+        let mut arguments = vec!["--root", root];
+        arguments.extend(lang.into_iter().flat_map(|lang| ["--lang", lang]));
+        let output = look_in(locale, &arguments);
         let told = text(&output.stdout);
         assert_eq!(output.status.code(), Some(2), "{told}");
         assert_eq!(told.contains(message), is_chinese, "{locale} {lang:?}:\n{told}");

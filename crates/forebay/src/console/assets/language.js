@@ -23,4 +23,4 @@ export function t(text, ...values) {
 }
 
 /** A finding of the doctor, with its texts in the language of the page. */
-export const inLanguage = (finding) => (language === "zh" ? { ...finding, ...finding.zh } : finding);
+export const inLanguage = (finding) => (language === "zh" && finding.zh?.message ? { ...finding, ...finding.zh } : finding);
