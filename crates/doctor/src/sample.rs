@@ -189,6 +189,31 @@ mod tests {
     }
 
     #[test]
+    fn reasons_of_this_program_are_told_in_chinese() {
+        let mut sample = Sample::default();
+        let hidden = |why: &str| Err(Absence::Unreadable(why.into()));
+        sample.put("proc/a", hidden(PERMISSION_DENIED));
+        sample.put("host/a", hidden(NO_HOST_IN_CONTAINER));
+        sample.put("host/b", hidden(&format!("{HOST_HIDDEN}/proc/1/ns/net: EIO")));
+        sample.put("host/c", hidden(&format!("{HOST_CLOSED}EPERM")));
+        sample.put("host/d", hidden("EIO"));
+        for (path, english, chinese) in [
+            ("proc/a", "/proc/a: permission denied", "/proc/a：权限不足"),
+            ("host/a", "a container's view has no host in it", "从容器内看不到宿主机"),
+            (
+                "host/b",
+                "the host's network namespace cannot be seen: /proc/1/ns/net: EIO",
+                "看不到宿主机的网络命名空间：/proc/1/ns/net: EIO",
+            ),
+            ("host/c", "the host's network namespace: EPERM", "宿主机的网络命名空间：EPERM"),
+            ("host/d", "EIO", "EIO"),
+        ] {
+            let Unknown(why) = sample.text(path).unwrap_err();
+            assert_eq!((why.english(), why.chinese()), (english.to_owned(), chinese.to_owned()));
+        }
+    }
+
+    #[test]
     fn files_are_found_by_their_folder() {
         let mut sample = Sample::default();
         for path in ["a/x", "a/y", "ab"] {

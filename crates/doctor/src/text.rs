@@ -19,13 +19,16 @@ pub(crate) enum Text {
 
 /// A [`Text`] of a pattern and its values: `say!("{} of {} ports", used, all)`. There is no form but `{}`.
 macro_rules! say {
-    ($pattern:literal $(, $value:expr)* $(,)?) => {{
-        const _: () = assert!(
-            $crate::text::placeholders($pattern) == <[&str]>::len(&[$(stringify!($value)),*]),
-            "a value for each placeholder"
-        );
-        $crate::text::Text::Pattern($pattern, vec![$($crate::text::Text::from(&$value)),*])
-    }};
+    ($pattern:literal $(, $value:expr)* $(,)?) => {
+        $crate::text::Text::Pattern(
+            const {
+                let values = <[&str]>::len(&[$(stringify!($value)),*]);
+                assert!($crate::text::placeholders($pattern) == values, "a value for each placeholder");
+                $pattern
+            },
+            vec![$($crate::text::Text::from(&$value)),*],
+        )
+    };
 }
 pub(crate) use say;
 
@@ -138,16 +141,13 @@ fn fill(translation: &str, values: &[String]) -> String {
             Some((value, after))
         });
         // Commands have braces as well.
-        rest = match placeholder {
-            Some((value, after)) => {
-                filled.push_str(value);
-                after
-            }
-            None => {
-                filled.push('{');
-                inside
-            }
-        };
+        if let Some((value, after)) = placeholder {
+            filled.push_str(value);
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = inside;
+        }
     }
     filled + rest
 }
