@@ -19,9 +19,9 @@ fn look(arguments: &[&str]) -> Output {
 /// Looks with a locale in the environment.
 fn look_in(locale: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(FOREBAY);
-    LOCALE.iter().for_each(|name| {
+    for name in LOCALE {
         command.env_remove(name);
-    });
+    }
     command.env("LANG", locale).arg("doctor").args(arguments).output().expect("the binary runs")
 }
 
