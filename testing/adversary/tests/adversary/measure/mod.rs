@@ -53,7 +53,13 @@ fn measure(attacker: &'static Attacker, rate: u32) -> Result<Row> {
     // Buffers and connections that any load makes are not the attack's.
     stage.others(Duration::from_secs(1))?;
     let (quiet, quiet_cpu) = stage.others(QUIET)?;
-    ensure!(quiet.failed == 0, "{} of {} requests fail without any attack", quiet.failed, quiet.requests);
+    ensure!(
+        quiet.failed == 0,
+        "{} of {} requests fail without any attack: {}",
+        quiet.failed,
+        quiet.requests,
+        quiet.failures
+    );
     let quiet_kib = stage.forebay.resident_kib();
     let drops = Drops::read();
     let crowd = Crowd::begin(attacker, &stage);

@@ -24,10 +24,12 @@ pub(super) struct Stage {
 }
 
 /// What others saw.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Others {
     pub(super) requests: u64,
     pub(super) failed: u64,
+    /// How many of them in which way.
+    pub(super) failures: String,
     /// Microseconds.
     pub(super) p50: f64,
     pub(super) p99: f64,
@@ -95,6 +97,7 @@ impl Others {
             |name: &str| object["latency_us"][name].as_f64().with_context(|| format!("no {name}: {object}"));
         Ok(Self {
             requests: object["requests"].as_u64().context("forebay bench tells no requests")?,
+            failures: object["errors"].to_string(),
             failed: errors.values().filter_map(Value::as_u64).sum(),
             p50: latency("p50")?,
             p99: latency("p99")?,
