@@ -96,16 +96,15 @@ struct Words {
 }
 
 impl Words {
-    fn of(language: Language) -> Words {
+    const ENGLISH: Words =
+        Words { colon: ": ", evidence: "evidence: ", remedy: "remedy:   ", see: "see:      " };
+    const CHINESE: Words =
+        Words { colon: "：", evidence: "数据：    ", remedy: "处理：    ", see: "详见：    " };
+
+    const fn of(language: Language) -> Words {
         match language {
-            Language::En => {
-                Words { colon: ": ", evidence: "evidence: ", remedy: "remedy:   ", see: "see:      " }
-            }
-            Language::Zh => {
-                Words {
-                    colon: "：", evidence: "数据：    ", remedy: "处理：    ", see: "详见：    "
-                }
-            }
+            Language::En => Words::ENGLISH,
+            Language::Zh => Words::CHINESE,
         }
     }
 }

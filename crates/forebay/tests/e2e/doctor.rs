@@ -70,7 +70,7 @@ fn the_text_tells_every_check_and_how_many_looked() {
 
 #[test]
 fn findings_are_told_in_chinese_where_that_is_the_language() {
-    // A machine with half of Linux's usual range of ports and no more files than it has open.
+    // A machine that has almost as many files open as it may, and shorter queues than the one that it is compared with.
     let folder = tempdir().expect("a folder");
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -80,33 +80,40 @@ fn findings_are_told_in_chinese_where_that_is_the_language() {
     fs::create_dir(folder.path().join("sys")).expect("a folder");
     put("proc/sys/fs/file-nr", "950\t0\t1000\n");
     put("proc/sys/fs/file-max", "1000\n");
-    let root = path(folder.path());
-    let message = "files-limit：整机最多打开 1,000 个文件，已打开 950 个\n";
+    put("proc/sys/net/core/somaxconn", "128\n");
+    put("reference", "net.core.somaxconn = 4096\n");
+    let reference = folder.path().join("reference");
+    let look_at_root = |locale: &str, more: &[&str]| {
+        let arguments = ["--root", path(folder.path()), "--reference", path(&reference)];
+        look_in(locale, &[&arguments[..], more].concat())
+    };
+    let chinese = "sysctl-drift：net.core.somaxconn 为 128，宿主机为 4096\n    数据：    ";
+    let remedy = "在该网络命名空间中执行：sysctl -w net.core.somaxconn=\"4096\"（在 Pod 中使用 securityContext.sysctls）";
     for (locale, lang, is_chinese) in [
         ("en_US.UTF-8", None, false),
         ("en_US.UTF-8", Some("zh"), true),
         ("zh_CN.UTF-8", None, true),
         ("zh_CN.UTF-8", Some("en"), false),
     ] {
-        let mut arguments = vec!["--root", root];
-        arguments.extend(lang.into_iter().flat_map(|lang| ["--lang", lang]));
-        let output = look_in(locale, &arguments);
+        let lang = lang.map_or_else(Vec::new, |lang| vec!["--lang", lang]);
+        let output = look_at_root(locale, &lang);
         let told = text(&output.stdout);
         assert_eq!(output.status.code(), Some(2), "{told}");
-        assert_eq!(told.contains(message), is_chinese, "{locale} {lang:?}:\n{told}");
-        assert_eq!(told.contains("    处理：    sysctl -w fs.file-max=4000\n"), is_chinese, "{told}");
-        assert_eq!(told.contains("：未检查：没有采集 /"), is_chinese, "{told}");
+        assert_eq!(told.contains(chinese), is_chinese, "{locale} {lang:?}:\n{told}");
+        assert_eq!(told.contains(&format!("    处理：    {remedy}\n")), is_chinese, "{told}");
+        assert_eq!(told.contains("：未检查："), is_chinese, "{told}");
         assert_eq!(told.contains("files-limit: 950 of the 1,000 files"), !is_chinese, "{told}");
         let summary = told.lines().last().expect("a summary");
-        assert_eq!(summary.contains("1 项故障"), is_chinese, "{summary}");
+        assert_eq!(summary.contains("1 项故障，1 项警告"), is_chinese, "{summary}");
     }
-    let output = look_in("zh_CN.UTF-8", &["--root", root, "--output", "json"]);
+    let output = look_at_root("zh_CN.UTF-8", &["--output", "json"]);
     let page: Value = serde_json::from_slice(&output.stdout).expect("one object");
     let findings = page["findings"].as_array().expect("a list");
-    let files = findings.iter().find(|finding| finding["id"] == "files-limit").expect("a finding");
-    assert_eq!(files["message"], "950 of the 1,000 files of the machine are open");
-    assert_eq!(files["zh"]["message"], "整机最多打开 1,000 个文件，已打开 950 个");
-    assert_eq!(files["remedy"], files["zh"]["remedy"]);
+    let drift = findings.iter().find(|finding| finding["id"] == "sysctl-drift").expect("a finding");
+    assert_eq!(drift["message"], "net.core.somaxconn is 128 and the host's is 4096");
+    assert_eq!(drift["zh"]["message"], "net.core.somaxconn 为 128，宿主机为 4096");
+    assert!(drift["remedy"].as_str().expect("text").starts_with("in this network namespace: "), "{drift}");
+    assert_eq!(drift["zh"]["remedy"], remedy);
 }
 
 #[test]
