@@ -60,7 +60,7 @@ pub struct Finding<Name = &'static str> {
     pub doc: String,
 }
 
-/// What a finding says in another language; empty where another process, which may be older, has told of it without.
+/// A finding in another language; empty if it comes from an older process, which has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, DeriveDeserialize, Serialize)]
 #[serde(default)]
 pub struct Translated {

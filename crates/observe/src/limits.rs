@@ -39,7 +39,7 @@ pub const SPAN_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 /// their number says, whatever clients send.
 pub const SPAN_TEXT_BYTES_MAX: usize = 4096;
 
-/// Those who may watch requests as they end, at a time: each request is compared with the filter of each.
+/// Viewers of the live tail at a time: each request is compared with the filter of each.
 pub const TAIL_WATCHERS_MAX: usize = 8;
 
 /// Requests that are kept for one of them until it takes them. More are counted.

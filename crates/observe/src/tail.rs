@@ -40,7 +40,7 @@ struct Watcher {
     seen: Seen,
 }
 
-/// What a watcher has seen since it last asked.
+/// Requests that a watcher has seen since it last asked.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The first requests that have all words of the filter, in the order in which they ended.
@@ -146,7 +146,7 @@ impl Watcher {
 }
 
 impl Watch {
-    /// What was seen since this was last asked.
+    /// Takes the requests that were seen since the last call.
     pub fn take(&self) -> Seen {
         let missed = self.tail.missed.swap(0, Ordering::Relaxed);
         let mut watchers = self.tail.lock();

@@ -160,7 +160,7 @@ pub use crate::limits::CACHE_BYTES_MIN;
 pub use crate::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
-pub use crate::replicas::{Elsewhere, ReplicaSecret};
+pub use crate::replicas::{Elsewhere, ReplicaSecret, other_replicas};
 
 /// A running proxy.
 pub struct Proxy {

@@ -61,7 +61,7 @@ struct Inner {
     asked: Option<Instant>,
 }
 
-/// One who watches.
+/// The sending end of a stream of events, and how many events its client has missed in a row.
 pub(super) struct Watcher {
     events: mpsc::Sender<Bytes>,
     missed: u32,

@@ -1,9 +1,9 @@
 //! The console: what people look at, at `/console/` of the admin server. Read-only, and for those who may see `/configuration`.
 //!
 //! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of the last day,
-//! `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end, `/console/objects` the configuration, `/console/traffic` the traffic of its routes and
-//! clusters, `/console/problems` and `/console/changes` what their names say. The structs are documented where they stand. All other paths are files of the page, which
-//! asks these and nobody else.
+//! `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end, `/console/objects` the configuration,
+//! `/console/traffic` the traffic of its routes and clusters, `/console/problems` and `/console/changes` what their names say. The structs
+//! are documented where they stand. All other paths are files of the page, which asks these and nobody else.
 //!
 //! Must not be in here: anything that the request path does for it; who may see it, which is the admin server's.
 

@@ -28,7 +28,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// The header that a pass is in.
 const PASS: HeaderName = HeaderName::from_static("forebay-replica");
 
-/// What it takes to ask other replicas, and to know their questions.
+/// The secret and the port by which replicas ask each other.
 pub(crate) struct Replicas {
     /// None where replicas share nothing: then they do not know each other.
     pub(crate) secret: Option<ReplicaSecret>,
@@ -115,11 +115,8 @@ fn own(seen: &Seen) -> Option<IpAddr> {
 
 /// The addresses of the other replicas.
 fn others(seen: &Seen) -> Vec<IpAddr> {
-    let Some(served) = seen.served() else { return Vec::new() };
-    let Some(replicas) = &served.snapshot.settings.replicas else { return Vec::new() };
-    let all =
-        served.snapshot.cluster(replicas.cluster).endpoints.iter().map(|endpoint| endpoint.address.ip());
-    let mut others: Vec<_> = all.filter(|address| *address != replicas.own).collect();
+    let known = seen.served().map(|served| proxy::other_replicas(&served.snapshot)).unwrap_or_default();
+    let mut others: Vec<_> = known.iter().map(SocketAddr::ip).collect();
     others.sort_unstable();
     others.dedup();
     others

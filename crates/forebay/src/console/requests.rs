@@ -1,6 +1,6 @@
 //! `/console/requests`: requests as they end, as server-sent events of type `requests`, each half second in which there are any.
 //!
-//! Who watches names the words of a filter in the parameter `q` ([`Tail::watch`]).
+//! The parameter `q` holds the words of a filter ([`Tail::watch`]).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Told<'a> {
     requests: Vec<Line<'a>>,
     /// All that have them.
     matched: u64,
-    /// All requests that ended.
+    /// All requests that ended since the last event.
     ended: u64,
 }
 
@@ -89,12 +89,13 @@ pub(super) fn watch(watchers: &Watchers, tail: &Arc<Tail>, filter: &str) -> Opti
 }
 
 async fn keep_telling(watch: Watch, mut watcher: Watcher) {
-    let mut last = Instant::now();
+    let (mut last, mut ended) = (Instant::now(), 0);
     loop {
         let seen = watch.take();
+        ended += seen.ended;
         if !seen.requests.is_empty() || last.elapsed() >= EVERY_AT_MOST {
             last = Instant::now();
-            if !watcher.takes(&Bytes::from(told(&seen))) {
+            if !watcher.takes(&Bytes::from(told(&seen, std::mem::take(&mut ended)))) {
                 return;
             }
         }
@@ -105,8 +106,8 @@ async fn keep_telling(watch: Watch, mut watcher: Watcher) {
     }
 }
 
-fn told(seen: &Seen) -> String {
+fn told(seen: &Seen, ended: u64) -> String {
     let requests = seen.requests.iter().map(Line::from).collect();
-    let told = Told { requests, matched: seen.matched, ended: seen.ended };
+    let told = Told { requests, matched: seen.matched, ended };
     event("requests", &serde_json::to_vec(&told).expect("numbers and text"))
 }

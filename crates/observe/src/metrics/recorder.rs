@@ -104,7 +104,7 @@ impl Recorder {
         self.registry.stream(name)
     }
 
-    /// Who watches requests as they end; none if nobody does.
+    /// The live tail of requests; none if nobody watches it.
     pub fn tail(&self) -> Option<&Tail> {
         Some(&*self.registry.tail).filter(|tail| tail.is_watched())
     }

@@ -48,7 +48,7 @@ pub struct Registry {
     /// What is known of the webhook's last verdict; zero before the first.
     pub(super) judged: Mutex<Judged>,
     pub(super) orphans: Orphans,
-    /// Who watches requests as they end.
+    /// The live tail of requests.
     pub(super) tail: Arc<Tail>,
     /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,

@@ -39,7 +39,7 @@ pub(crate) fn is_other(snapshot: &Snapshot, address: IpAddr) -> bool {
 }
 
 /// The addresses of the other replicas, those that are going away included.
-pub(super) fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
+pub fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
     let Some(replicas) = &snapshot.settings.replicas else { return Vec::new() };
     let all = snapshot.cluster(replicas.cluster).endpoints.iter().map(|endpoint| endpoint.address);
     all.filter(|address| address.ip() != replicas.own).collect()

@@ -31,6 +31,7 @@ pub(crate) use counts::CountExchange;
 pub(crate) use forget::{Order, read as read_orders};
 pub(crate) use guest::{Ask, Guest};
 pub(crate) use mark::{Kind, NAME, NAME_LOWER, add as add_mark, read as read_mark};
+pub use members::addresses as other_replicas;
 pub(crate) use members::{home, is_other};
 pub(crate) use peers::Peers;
 pub use peers::ReplicaSecret;

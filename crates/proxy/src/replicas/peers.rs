@@ -64,7 +64,7 @@ impl ReplicaSecret {
     }
 }
 
-/// What the code of a pass is over. A mark's code is over a head, which begins with a method.
+/// The text that the code of a pass signs. A mark's code is over a head, which begins with a method.
 fn pass_text(asked: IpAddr, time: u64) -> String {
     format!("\0admin {asked} {time}")
 }
