@@ -1,14 +1,15 @@
-//! `cargo xtask adversary`: the attacks of testing/adversary, for as long as one likes, on the binary that ships.
+//! `cargo xtask adversary`: the attacks of testing/adversary, for as long as one likes, on the binary that
+//! ships.
 //!
 //! Must not be in here: attacks.
 
 use std::env;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::peers::forebay_binary;
+use crate::child::{cargo, root, succeed};
+use crate::proxies::forebay_binary;
 
 /// Options of `cargo xtask adversary`.
 #[derive(clap::Args)]
@@ -42,50 +43,22 @@ pub(crate) struct Arguments {
 /// Variable that names the binary to attack; without it, it is the one that ships, built first.
 const BINARY: &str = "FOREBAY_BINARY";
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(&cargo);
+/// The words of the command line go on to the program with the attacks, which wants values as words of their
+/// own.
+pub(crate) fn run(_: &Arguments) -> Result<ExitCode> {
+    let mut command = cargo();
     if env::var_os(BINARY).is_none() {
-        let build = ["build", "--quiet", "--release", "--package", "forebay"];
-        let status =
-            Command::new(&cargo).current_dir(root).args(build).status().context("cannot start cargo")?;
-        ensure!(status.success(), "cargo build failed");
+        succeed(cargo().current_dir(root()).args(["build", "--quiet", "--release", "--package", "forebay"]))?;
         command.env(BINARY, forebay_binary()?);
     }
-    command.current_dir(root).args([
-        "test",
-        "--quiet",
-        "--profile",
-        "xtask",
-        "--package",
-        "adversary",
-        "--test",
-        "adversary",
-        "--",
-    ]);
-    let status = command.args(arguments.to_words()).status().context("cannot start cargo")?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-impl Arguments {
-    /// As the program with the attacks understands them.
-    fn to_words(&self) -> Vec<String> {
-        let mut words = vec!["--verbose".to_owned()];
-        let values = [
-            ("--seed", self.seed.map(|seed| seed.to_string())),
-            ("--duration", self.duration.clone()),
-            ("--case", self.case.map(|case| case.to_string())),
-            ("--rate", self.rate.map(|rate| rate.to_string())),
-        ];
-        for (name, value) in values {
-            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
-        }
-        words.extend(self.only.iter().flat_map(|name| ["--only".to_owned(), name.clone()]));
-        for (name, is_given) in [("--list", self.list), ("--measure", self.measure), ("--write", self.write)]
-        {
-            words.extend(is_given.then(|| name.to_owned()));
-        }
-        words
+    let test = "test --quiet --profile quick --package adversary --test adversary -- --verbose";
+    command.current_dir(root()).args(test.split(' '));
+    for word in env::args().skip(2) {
+        match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => command.args([name, value]),
+            _ => command.arg(word),
+        };
     }
+    let status = command.status().context("cannot start cargo")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use serde_json::Value;
 
 const READ_LIMIT: Duration = Duration::from_secs(5);
 
-/// A request.
+/// A request to a server of the test bench, over HTTP/1.
 pub(crate) struct Question<'a> {
     pub(crate) method: &'a str,
     pub(crate) host: &'a str,
@@ -21,12 +22,12 @@ pub(crate) struct Question<'a> {
     pub(crate) from: Option<Ipv4Addr>,
 }
 
-/// What came back.
+/// An answer, which ended with its connection.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     head: String,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Default for Question<'_> {
@@ -53,21 +54,49 @@ impl Question<'_> {
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{}\r\n",
             headers.concat()
         )?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        // What is compressed is no text, and of no interest.
-        let answer = String::from_utf8_lossy(&answer);
-        let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
-        let status = head.split(' ').nth(1).context("no status")?.parse()?;
-        Ok(Answer { status, head: head.into(), body: body.into() })
+        Answer::read(stream)
     }
 }
 
 impl Answer {
+    /// Reads it to the end of the connection.
+    pub(crate) fn read(mut stream: TcpStream) -> Result<Answer> {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("no HTTP answer")?;
+        let body = answer.split_off(end + 4);
+        Answer::of(String::from_utf8_lossy(&answer).into_owned(), body)
+    }
+
+    /// One of a head and a body.
+    pub(crate) fn of(head: String, body: Vec<u8>) -> Result<Answer> {
+        let status = head.split(' ').nth(1).context("no status")?.parse()?;
+        Ok(Answer { status, head, body })
+    }
+
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));
-        headers.find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.headers(name).next()
+    }
+
+    /// The values of all headers of a name.
+    pub(crate) fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(':'));
+        lines.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
+    /// Where it sends its client; empty where it does not.
+    pub(crate) fn location(&self) -> &str {
+        self.header("location").unwrap_or_default()
+    }
+
+    /// The body, as far as it is text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Result<Value> {
+        serde_json::from_slice(&self.body).with_context(|| format!("{}: {}", self.status, self.text()))
     }
 }
 
@@ -77,7 +106,17 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Result<String> {
     if answer.status != 200 {
         bail!("{address}{path}: status {}", answer.status);
     }
-    Ok(answer.body)
+    Ok(answer.text())
+}
+
+/// The sum of a metric over its labels, from Forebay's admin port; `None` where there is no such metric.
+pub(crate) fn metric(admin: SocketAddr, name: &str) -> Result<Option<f64>> {
+    let page = get(admin, "/metrics")?;
+    let samples =
+        page.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])));
+    Ok(samples
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+        .reduce(|sum, value| sum + value))
 }
 
 #[cfg(test)]
@@ -93,8 +132,8 @@ mod tests {
         let question = Question { path: "/echo", headers: &[("X-A", "b")], from, ..Question::default() };
         let answer = question.ask(server.local_addr())?;
         assert_eq!((answer.status, answer.header("content-TYPE")), (200, Some("application/json")));
-        assert!(answer.body.contains("[\"X-A\",\"b\"]"), "{answer:?}");
-        assert!(answer.body.contains("\"peer\":\"127.0.0.9:"), "{answer:?}");
+        assert!(answer.text().contains("[\"X-A\",\"b\"]"), "{answer:?}");
+        assert!(answer.text().contains("\"peer\":\"127.0.0.9:"), "{answer:?}");
         assert!(get(server.local_addr(), "/status/204").is_err());
         Ok(())
     }

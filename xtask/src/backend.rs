@@ -28,7 +28,7 @@ pub(crate) struct Backend {
     quota: Option<Quota>,
 }
 
-/// Which server it is.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Ours: so lean that it is never the limit.
@@ -37,7 +37,8 @@ enum Kind {
     H2c,
     /// The real one, with one key for its benchmark to get.
     Redis,
-    /// What field case A's Pods run. A connection costs it several times what a request does, as it does most servers.
+    /// The server of field case A's Pods. A connection costs it several times what a request does, as in most
+    /// servers.
     Nginx,
 }
 
@@ -76,7 +77,8 @@ impl Backend {
         Backend { kind: Kind::Redis, program, address, quota: None }.ready(interrupt)
     }
 
-    /// Starts an nginx that serves `/1k` from a file, in one process so that one share of CPU holds all of it.
+    /// Starts an nginx that serves `/1k` from a file, in one process so that one share of CPU holds all of
+    /// it.
     pub(crate) fn start_nginx(cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Backend> {
         let address = free_address()?;
         let folder = folder.join("backend");

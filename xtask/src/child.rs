@@ -3,62 +3,49 @@
 //! Must not be in here: what is measured on them.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bench::cpu::CpuTime;
 use bench::h2c::H2c;
 use bench::payload::Payload;
 use bench::relay::Relay;
-use rustix::net::sockopt::set_socket_linger;
-use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::interrupt::Interrupt;
 
 const START_LIMIT: Duration = Duration::from_secs(10);
-const STOP_LIMIT: Duration = Duration::from_secs(3);
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+/// How long a command has to end after an interrupt.
+const END_LIMIT: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that runs in a process group of its own, which ends with this value.
-pub(crate) struct Program {
-    name: String,
-    child: Child,
-    log: PathBuf,
-}
+/// A program that runs on some CPUs, and ends with this value.
+pub(crate) struct Program(lab::Program);
 
 impl Program {
     /// Starts `command` on `cpus` (empty: any), with its output in `folder`.
-    pub(crate) fn start(name: &str, mut command: Command, cpus: &[usize], folder: &Path) -> Result<Program> {
-        let log = folder.join(format!("{name}.log"));
-        let output = File::create(&log)?;
-        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0);
-        let child = on_cpus(cpus, || command.spawn())?
-            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-        Ok(Program { name: name.into(), child, log })
+    pub(crate) fn start(name: &str, command: Command, cpus: &[usize], folder: &Path) -> Result<Program> {
+        on_cpus(cpus, || lab::Program::start(name, command, folder))?.map(Program)
     }
 
     /// Waits until it listens at `address`.
     pub(crate) fn wait_for(&mut self, address: SocketAddr, interrupt: &Interrupt) -> Result<()> {
-        let listens = interrupt.poll(START_LIMIT, || {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}:\n{}", self.name, self.log_tail());
-            }
-            Ok(probe(address).ok())
-        })?;
-        listens
-            .map(drop)
-            .ok_or_else(|| anyhow!("{} does not listen at {address}:\n{}", self.name, self.log_tail()))
+        let listens = interrupt.poll(START_LIMIT, || self.0.listens(address).map(|it| it.then_some(())))?;
+        listens.with_context(|| {
+            format!("{} does not listen at {address}:\n{}", self.0.name(), self.0.log_tail())
+        })
     }
 
     /// Waits until it ends by itself; what it printed.
     pub(crate) fn output(self, limit: Duration, interrupt: &Interrupt) -> Result<String> {
-        let name = self.name.clone();
+        let name = self.0.name().to_owned();
         match self.ending(limit, interrupt)? {
             (status, output) if status.success() => Ok(output),
             (status, output) => bail!("{name} ended with {status}:\n{output}"),
@@ -67,22 +54,22 @@ impl Program {
 
     /// Waits until it ends by itself; how, and what it printed.
     pub(crate) fn ending(mut self, limit: Duration, interrupt: &Interrupt) -> Result<(ExitStatus, String)> {
-        let status = interrupt.poll(limit, || Ok(self.child.try_wait()?))?;
-        let output = fs::read_to_string(&self.log)?;
+        let status = interrupt.poll(limit, || self.0.has_ended())?;
+        let output = self.0.output()?;
         match status {
             Some(status) => Ok((status, output)),
-            None => bail!("{} does not end:\n{output}", self.name),
+            None => bail!("{} does not end:\n{output}", self.0.name()),
         }
     }
 
     /// Ends it at once, as a crash would.
     pub(crate) fn kill(self) {
-        self.signal(Signal::KILL);
+        self.0.signal(Signal::KILL);
     }
 
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
     /// The CPU time of all its processes so far: nginx has a master and workers.
@@ -105,32 +92,51 @@ impl Program {
         }
         Ok(pids)
     }
-
-    fn log_tail(&self) -> String {
-        let log = fs::read_to_string(&self.log).unwrap_or_default();
-        let lines: Vec<_> = log.lines().collect();
-        lines[lines.len().saturating_sub(20)..].join("\n")
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
-            // Fails only where nobody is left.
-            let _ = kill_process_group(group, signal);
-        }
-    }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        self.signal(Signal::TERM);
-        let end = Instant::now() + STOP_LIMIT;
-        while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
-            thread::sleep(Duration::from_millis(5));
-        }
-        // Whoever is left of the group, workers included.
-        self.signal(Signal::KILL);
-        let _ = self.child.wait();
+/// The folder of the workspace.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is in a folder of the workspace")
+}
+
+/// Runs a command to its end, which has to be a good one, with its output where ours goes.
+pub(crate) fn succeed(command: &mut Command) -> Result<()> {
+    let status =
+        command.status().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    ensure!(status.success(), "{command:?} ended with {status}");
+    Ok(())
+}
+
+/// Waits for a command, which an interrupt from the keyboard reaches by itself: it has some time to end then.
+pub(crate) fn wait_for(command: &mut Command, interrupt: &Interrupt) -> Result<ExitStatus> {
+    let mut child =
+        command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let ended = interrupt.poll(FOREVER, || Ok(child.try_wait()?));
+    let end = Instant::now() + END_LIMIT;
+    while ended.is_err() && Instant::now() < end && child.try_wait()?.is_none() {
+        thread::sleep(LOOK);
     }
+    ended?.context("nothing runs as long")
+}
+
+/// Runs a command to its end, which has to be a good one. Returns what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output =
+        command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} ended with {}: {}", output.status, errors.trim());
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Whether the path has a program of this name.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Cargo, as it was started to run this program.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// This program, with another task.
@@ -164,7 +170,8 @@ pub(crate) fn serve_relay(listen: SocketAddr, upstream: SocketAddr) -> Result<()
     Ok(())
 }
 
-/// A driver that is killed outright must not leave its servers behind; and a server of many clients needs descriptors.
+/// A driver that is killed outright must not leave its servers behind; and a server of many clients needs
+/// descriptors.
 pub(crate) fn end_with_parent() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     crate::machine::raise_descriptor_limit();
@@ -174,12 +181,6 @@ pub(crate) fn end_with_parent() -> Result<()> {
 /// An address on loopback where nothing listens now.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-/// Connects and resets: a connection that is closed would stay in `TIME_WAIT` and be counted against the proxy.
-fn probe(address: SocketAddr) -> Result<()> {
-    let stream = TcpStream::connect(address)?;
-    Ok(set_socket_linger(&stream, Some(Duration::ZERO))?)
 }
 
 /// Runs `spawn` on those CPUs, which what it spawns inherits.

@@ -1,4 +1,5 @@
-//! `cargo xtask cluster`: a Kubernetes cluster in network, mount and process namespaces of its own, of which nothing is left.
+//! `cargo xtask cluster`: a Kubernetes cluster in network, mount and process namespaces of its own, of which
+//! nothing is left.
 //!
 //! Must not be in here: what the cluster consists of (`testing/cluster`), or tests.
 
@@ -10,13 +11,15 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitCode};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use cluster::{Cluster, Options};
 use lab::inside;
 
+use crate::child::{cargo, succeed, wait_for};
 use crate::interrupt::Interrupt;
+use crate::proxies::forebay_of;
 
 /// Where state is inside: gone when the namespace is.
 const STATE: &str = "/run/cluster";
@@ -24,9 +27,6 @@ const STATE: &str = "/run/cluster";
 const IS_TEST_CLUSTER: &str = "FOREBAY_TEST_CLUSTER";
 /// The program that is tested, which image `forebay` stands for.
 const BINARY: &str = "FOREBAY_BINARY";
-/// How long something runs that has been interrupted.
-const END_LIMIT: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(10);
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Options of `cargo xtask cluster`.
@@ -53,7 +53,7 @@ enum Task {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
-    /// What the others do once they are inside the namespaces.
+    /// Runs the part of the other commands that is done inside the namespaces.
     #[command(hide = true)]
     Inside {
         #[command(flatten)]
@@ -90,8 +90,7 @@ fn test(arguments: &[OsString]) -> Result<ExitCode> {
     // With the features that tests of the workspace have, so that what was built for those is not built
     // again. The binary comes with the end-to-end tests.
     let build = "test --quiet --workspace --test e2e --test kubernetes --no-run";
-    let status = Command::new("cargo").args(build.split(' ')).status().context("cannot start cargo")?;
-    ensure!(status.success(), "cargo {build}: {status}");
+    succeed(cargo().args(build.split(' ')))?;
     // They wait more than they work.
     let threads = format!("--test-threads={}", 2 * thread::available_parallelism().map_or(1, usize::from));
     let test =
@@ -119,9 +118,7 @@ fn enter(settings: &Settings, command: &[OsString]) -> Result<ExitCode> {
 
 impl Settings {
     fn forebay(&self) -> Result<PathBuf> {
-        let target =
-            || env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-        let program = self.forebay.clone().unwrap_or_else(|| target().join("debug/forebay"));
+        let program = self.forebay.clone().map_or_else(|| forebay_of("debug"), Ok)?;
         std::path::absolute(&program).with_context(|| program.display().to_string())
     }
 }
@@ -147,7 +144,9 @@ fn inside(settings: &Settings, outside: u32, command: &[OsString]) -> Result<Exi
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]).env("PATH", path).env("KUBECONFIG", cluster.kubeconfig());
     child.env(IS_TEST_CLUSTER, "yes").env(BINARY, forebay);
-    wait_for(child, &interrupt)
+    let status = wait_for(&mut child, &interrupt)?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
 fn print_entrance(cluster: &Cluster, programs: &Path, outside: u32) {
@@ -161,20 +160,4 @@ fn print_entrance(cluster: &Cluster, programs: &Path, outside: u32) {
     println!(
         "The first line enters the cluster's namespaces, the second is for the shell there. Ctrl-C ends the cluster."
     );
-}
-
-/// Waits for a command, which an interrupt from the keyboard reaches by itself, and gives its status.
-fn wait_for(mut command: Command, interrupt: &Interrupt) -> Result<ExitCode> {
-    let mut child =
-        command.spawn().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    let ended = interrupt.poll(FOREVER, || Ok(child.try_wait()?));
-    if ended.is_err() {
-        let end = Instant::now() + END_LIMIT;
-        while Instant::now() < end && child.try_wait()?.is_none() {
-            thread::sleep(LOOK);
-        }
-    }
-    let status = ended?.context("nobody waits as long")?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }

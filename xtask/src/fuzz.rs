@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::child::{cargo, output, root, succeed};
+
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -25,23 +27,12 @@ const MEMORY_MIB_MAX: u32 = 2048;
 /// Time that one input may take, in seconds.
 const INPUT_SECONDS_MAX: u32 = 20;
 
-/// The coverage that libFuzzer is guided by, as cargo-fuzz asks for it. The stable compiler has these passes; only
-/// sanitizers need another one, and find little in code without `unsafe`.
-const FLAGS: &[&str] = &[
-    "--cfg=fuzzing",
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cdebug-assertions",
-    "-Coverflow-checks",
-    "-Ccodegen-units=1",
-];
+/// The coverage that libFuzzer is guided by, as cargo-fuzz asks for it. The stable compiler has these passes;
+/// only sanitizers need another one, and find little in code without `unsafe`.
+const FLAGS: &str = include_str!("../fuzz-flags.txt");
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-    let fuzz = root.join("fuzz");
+    let fuzz = root().join("fuzz");
     let wanted = targets(&fuzz, &arguments.only)?;
     ensure!(!wanted.is_empty(), "no target in {} has such a name", fuzz.display());
     let built = build(&fuzz, &wanted)?;
@@ -77,24 +68,24 @@ fn build(fuzz: &Path, names: &[String]) -> Result<PathBuf> {
     let target = env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| fuzz.join("target"), |all| Path::new(&all).join("fuzz"));
     // With a triple, programs that run while it is built are not instrumented.
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = cargo();
     command.current_dir(fuzz).args(["build", "--release", "--target", &host, "--target-dir"]).arg(&target);
     command.args(names.iter().flat_map(|name| ["--bin", name]));
-    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"));
-    ensure!(command.status().context("cannot start cargo")?.success(), "cargo build failed");
+    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", FLAGS.trim_end().replace('\n', "\u{1f}"));
+    succeed(&mut command)?;
     Ok(target.join(host).join("release"))
 }
 
 /// The triple of this machine.
 fn host() -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("-vV").output().context("cannot start rustc")?;
-    let text = String::from_utf8(output.stdout)?;
+    let text = output(Command::new(rustc).arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host.context("rustc -vV has no host")?.to_owned())
 }
 
-/// Runs a target; false if it has found something. New inputs are kept beside what is built, not in the repository.
+/// Runs a target; false if it has found something. New inputs are kept beside what is built, not in the
+/// repository.
 fn play(fuzz: &Path, built: &Path, name: &str, seconds: u64) -> Result<bool> {
     let (grown, artifacts) = (built.join("corpus").join(name), fuzz.join("artifacts").join(name));
     fs::create_dir_all(&grown)?;

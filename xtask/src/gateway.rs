@@ -1,7 +1,9 @@
-//! `cargo xtask gateway-conformance`: the official conformance suite of the Gateway API against Forebay, which runs in a cluster for tests as
+//! `cargo xtask gateway-conformance`: the official conformance suite of the Gateway API against Forebay,
+//! which runs in a cluster for tests as
 //! `deploy/static/deploy.yaml` installs it.
 //!
-//! Must not be in here: the suite and its manifests (`testing/gateway`), or what the cluster consists of (`testing/cluster`).
+//! Must not be in here: the suite and its manifests (`testing/gateway`), or what the cluster consists of
+//! (`testing/cluster`).
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,16 +13,18 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use cluster::{Cluster, Options};
 use lab::inside;
 
+use crate::child::{output, root};
 use crate::interrupt::Interrupt;
+use crate::proxies::forebay_of;
 
 const STATE: &str = "/run/cluster";
 const CLASS: &str = "gateway-conformance";
-/// What Gateways are given, as `testing/gateway/deployment.json` has it, and of it what a Gateway may ask for in the suite; the end of the range,
-/// since addresses are given from its beginning.
+/// The addresses of Gateways, as in `testing/gateway/deployment.json`, and those that a Gateway may ask for
+/// in the suite; the end of the range, since addresses are given from its beginning.
 const ADDRESSES: &str = "10.245.0.0/24";
 const USABLE: &str = "10.245.0.250";
 /// For documentation (RFC 5737): nobody's.
@@ -34,7 +38,7 @@ const PROGRAMS: [(&str, &str, &str); 2] = [
     ),
     ("registry.k8s.io/coredns/coredns", "coredns", "./coredns"),
 ];
-/// Who the report says we are.
+/// The implementation that the report names.
 const IMPLEMENTATION: [(&str, &str); 4] = [
     ("organization", "forebay"),
     ("project", "forebay"),
@@ -76,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../testing/gateway")
+    root().join("testing/gateway")
 }
 
 fn programs() -> Result<PathBuf> {
@@ -94,26 +98,10 @@ fn enter(arguments: &Arguments) -> Result<ExitCode> {
     let suite = folder.join("suite").display().to_string();
     go(&["test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", &suite, "."])?;
     let crds = cluster::gateway_crds(&arguments.channel)?;
-    let target = || env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    let forebay = arguments.forebay.clone().unwrap_or_else(|| target().join("debug/forebay"));
-    let channel = arguments.channel.clone();
-    let mut inner: Vec<OsString> =
-        vec!["gateway-conformance".into(), "--crds".into(), crds.into(), "--channel".into(), channel.into()];
-    let report = std::path::absolute(&arguments.report)?;
-    inner.extend([
-        "--forebay".into(),
-        std::path::absolute(forebay)?.into(),
-        "--report".into(),
-        report.into(),
-    ]);
-    if let Some(test) = &arguments.test {
-        inner.extend(["--test".into(), test.into()]);
-    }
-    if let Some(folder) = &arguments.folder {
-        inner.extend(["--folder".into(), std::path::absolute(folder)?.into()]);
-    }
-    inner.push("--".into());
-    inside::enter([&inner[..], &arguments.suite].concat())
+    // The same words again, and behind the task the one that tells it apart.
+    let mut inner: Vec<OsString> = env::args_os().skip(1).collect();
+    inner.splice(1..1, ["--crds".into(), crds.into()]);
+    inside::enter(inner)
 }
 
 /// Runs Go in `testing/gateway`.
@@ -122,20 +110,17 @@ fn go(arguments: &[&str]) -> Result<()> {
     command.current_dir(sources()).args(arguments);
     // The toolchain that is there, and nothing that is not in go.sum.
     command.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly -buildvcs=false");
-    let output =
-        command.output().context("cannot start go: install Go 1.26 or later, from https://go.dev")?;
-    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
+    output(&mut command).context("Go 1.26 or later is needed, from https://go.dev").map(drop)
 }
 
 fn inside(arguments: &Arguments, crds: &Path) -> Result<ExitCode> {
     let interrupt = Interrupt::install()?;
     inside::prepare()?;
     inside::cover_run()?;
-    let folder = arguments.folder.clone().unwrap_or_else(|| STATE.into());
+    let folder = std::path::absolute(arguments.folder.clone().unwrap_or_else(|| STATE.into()))?;
     fs::create_dir_all(&folder)?;
     // Every address of the range is one of this machine, and its low ports are for everybody.
-    run_program("ip", &["route", "add", "local", ADDRESSES, "dev", "lo"])?;
+    output(Command::new("ip").args(["route", "add", "local", ADDRESSES, "dev", "lo"]))?;
     fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
     let cluster = Cluster::start(&Options {
         images: images(arguments)?,
@@ -158,18 +143,10 @@ fn images(arguments: &Arguments) -> Result<BTreeMap<String, Vec<String>>> {
     let images =
         PROGRAMS.map(|(image, name, _)| (image.to_owned(), vec![folder.join(name).display().to_string()]));
     let mut images = BTreeMap::from(images);
-    let forebay = arguments.forebay.as_ref().context("--forebay")?;
+    let forebay = arguments.forebay.clone().map_or_else(|| forebay_of("debug"), Ok)?;
+    let forebay = std::path::absolute(forebay)?;
     images.insert("forebay".to_owned(), vec![forebay.display().to_string()]);
     Ok(images)
-}
-
-fn run_program(program: impl AsRef<Path>, arguments: &[&str]) -> Result<String> {
-    let program = program.as_ref();
-    let output = Command::new(program).args(arguments).output();
-    let output = output.with_context(|| format!("cannot start {}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{} {}: {}", program.display(), arguments.join(" "), said.trim());
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// `kubectl` in a cluster.
@@ -186,7 +163,7 @@ impl Kubectl {
 
     fn run(&self, arguments: &[&str]) -> Result<String> {
         let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
-        run_program(&self.program, &[&[&*kubeconfig], arguments].concat())
+        output(Command::new(&self.program).arg(&*kubeconfig).args(arguments))
     }
 
     fn apply(&self, file: &Path) -> Result<()> {
@@ -215,7 +192,7 @@ impl Kubectl {
         self.run(&["rollout", "status", deployment[0], deployment[1], "--timeout=60s"]).map(drop)
     }
 
-    /// What there is to look at after a failure.
+    /// Saves the logs of a failed run.
     fn save_logs(&self, folder: &Path) -> Result<()> {
         let log = self.run(&["logs", "--namespace=forebay", "deployment/forebay-controller"])?;
         fs::write(folder.join("forebay.log"), log)?;

@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM as an error, so that everything that was started is dropped in order: killed, waited for, removed.
+//! Ctrl-C and SIGTERM as an error, so that everything that was started is dropped in order: killed, waited
+//! for, removed.
 //!
 //! Must not be in here: exits.
 
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// How long an interrupt can go unnoticed.
@@ -31,6 +32,17 @@ impl Interrupt {
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(!self.0.load(Ordering::Relaxed), "interrupted");
         Ok(())
+    }
+
+    /// Waits until something holds, for `limit` at most; an error then.
+    pub(crate) fn await_that(
+        &self,
+        limit: Duration,
+        what: &str,
+        mut holds: impl FnMut() -> Result<bool>,
+    ) -> Result<()> {
+        let holds = self.poll(limit, || Ok(holds()?.then_some(())))?;
+        holds.with_context(|| format!("waited in vain for {what}"))
     }
 
     /// Asks again and again until there is an answer, for `limit` at most; `None` then.

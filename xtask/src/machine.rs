@@ -10,16 +10,17 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors for the workloads of ten thousand clients, on both sides of a proxy.
 const DESCRIPTORS: u64 = 65_536;
 
-/// Who runs where.
+/// The CPUs of a measurement.
 pub(crate) struct Cpus {
-    /// What is measured.
+    /// For the proxy under test.
     pub(crate) proxy: Vec<usize>,
     /// Generator and backend.
     pub(crate) load: Vec<usize>,
 }
 
 impl Cpus {
-    /// The first CPU that this process may use for the proxy, the second for the load; the same where there is but one.
+    /// The first CPU that this process may use for the proxy, the second for the load; the same where there
+    /// is but one.
     pub(crate) fn choose() -> Result<Cpus> {
         let allowed = rustix::thread::sched_getaffinity(None)?;
         let mut cpus = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));

@@ -1,10 +1,11 @@
-//! What is automated about this repository: `cargo xtask ...`.
+//! The tasks of this repository: `cargo xtask ...`.
 //!
 //! Must not be in here: anything that ships.
 
 mod adversary;
 mod ask;
 mod backend;
+mod cached;
 mod chart;
 mod child;
 mod cluster;
@@ -21,7 +22,9 @@ mod machine;
 mod measured;
 mod overload;
 mod peers;
+mod proxies;
 mod scale;
+mod template;
 mod tidy;
 
 use std::net::SocketAddr;
@@ -38,7 +41,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Checks what lints cannot see: lengths, crate edges, module docs, forbidden crates and words.
+    /// Checks what lints cannot see: lengths, crate edges, module docs, forbidden words.
     Tidy,
     /// Measures Forebay and its peers side by side.
     Peers(peers::Arguments),
@@ -47,7 +50,7 @@ enum Task {
     /// Overloads services, and has clients ask for more than their part.
     Overload(overload::Arguments),
     /// Makes what people install: archives, Debian packages, bills of materials, sums.
-    Dist(dist::Arguments),
+    Dist(dist::What),
     /// Makes the container image, without a container daemon.
     Image(image::Arguments),
     /// Runs the image as the chart would.

@@ -1,7 +1,7 @@
 //! CPU time of threads and processes, from `/proc`.
 //!
-//! The sum is counted by the scheduler in nanoseconds; its parts, user and system, are known only in clock ticks. Must not be in
-//! here: waiting, or arithmetic on requests.
+//! The sum is counted by the scheduler in nanoseconds; its parts, user and system, are known only in clock
+//! ticks. Must not be in here: waiting, or arithmetic on requests.
 
 use std::ops::{Add, Sub};
 use std::path::Path;
@@ -96,7 +96,8 @@ fn parse(schedstat: &str, stat: &str) -> Option<CpuTime> {
     let mut nanoseconds =
         schedstat.split_whitespace().map(|field| field.parse().ok().map(Duration::from_nanos));
     let (total, waited) = (nanoseconds.next()??, nanoseconds.next()??);
-    // The command's name is in parentheses and may contain any character; utime and stime are fields 14 and 15 of proc(5).
+    // The command's name is in parentheses and may contain any character; utime and stime are fields 14 and
+    // 15 of proc(5).
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ').skip(11);
     let user_ticks = fields.next()?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! Readiness of sockets: a thin, safe layer over `epoll(7)`, always edge-triggered and for both directions.
 //!
-//! A socket is added once and leaves when it is closed, so that a request costs no `epoll_ctl`. Must not be in here: sockets, HTTP,
-//! or the meaning of tokens.
+//! A socket is added once and leaves when it is closed, so that a request costs no `epoll_ctl`. Must not be
+//! in here: sockets, HTTP, or the meaning of tokens.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,13 +24,14 @@ pub struct Events(Vec<Event>);
 
 /// An event of the socket that was added with `token`.
 ///
-/// The event may belong to an earlier socket with the same token that was closed in the same turn, so that it is only a hint to
-/// look.
+/// The event may belong to an earlier socket with the same token that was closed in the same turn, so that it
+/// is only a hint to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// The token of the socket.
     pub token: usize,
-    /// The peer has ended its stream or reset it: read to the end, since a short read does not show that the end was reached.
+    /// The peer has ended its stream or reset it: read to the end, since a short read does not show that the
+    /// end was reached.
     pub ending: bool,
 }
 
@@ -61,8 +62,8 @@ impl Epoll {
         Ok(epoll::add(&self.0, source, EventData::new_u64(token as u64), flags | EventFlags::ET)?)
     }
 
-    /// Waits until a socket is ready or `timeout` has passed, without the delay of up to a millisecond that `epoll_wait(2)` has.
-    /// This costs two more system calls if it has to wait at all.
+    /// Waits until a socket is ready or `timeout` has passed, without the delay of up to a millisecond that
+    /// `epoll_wait(2)` has. This costs two more system calls if it has to wait at all.
     ///
     /// # Errors
     ///

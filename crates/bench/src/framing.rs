@@ -1,8 +1,8 @@
-//! Where an HTTP/1.1 body ends (RFC 9112 section 6), for the requests that the payload server reads and the responses
-//! that the generator reads.
+//! Where an HTTP/1.1 body ends (RFC 9112 section 6), for the requests that the payload server reads and the
+//! responses that the generator reads.
 //!
-//! It takes bytes and returns a verdict. Must not be in here: sockets, buffers that outlive a call, or leniency: these programs
-//! have to notice a count that is off by one byte.
+//! It takes bytes and returns a verdict. Must not be in here: sockets, buffers that outlive a call, or
+//! leniency: these programs have to notice a count that is off by one byte.
 
 use httparse::Header;
 
@@ -23,12 +23,12 @@ impl From<httparse::Error> for Malformed {
     }
 }
 
-/// What the headers of a message say about its body and connection.
+/// The headers of a message that concern its body and connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Framing {
     pub(crate) length: Option<u64>,
     pub(crate) chunked: bool,
-    /// `Connection: close`.
+    /// The message has `Connection: close`.
     pub(crate) close: bool,
     /// `Connection: keep-alive`, which HTTP/1.0 needs.
     pub(crate) keep_alive: bool,
@@ -77,8 +77,9 @@ fn lists(value: &[u8], token: &[u8]) -> bool {
 pub(crate) struct PartialHead(Vec<u8>);
 
 impl PartialHead {
-    /// Has `parse` read the head, which `bytes` continue. `parse` returns its result and the length of the head once the head is
-    /// complete. Returns the number of `bytes` that were taken, and the result. A head that arrives in one piece is not copied.
+    /// Has `parse` read the head, which `bytes` continue. `parse` returns its result and the length of the
+    /// head once the head is complete. Returns the number of `bytes` that were taken, and the result. A head
+    /// that arrives in one piece is not copied.
     pub(crate) fn feed<T>(
         &mut self,
         bytes: &[u8],
@@ -145,7 +146,8 @@ impl Body {
         matches!(self, Body::Length(0) | Body::Chunked(Chunk::Done))
     }
 
-    /// Takes from the front of `bytes` what belongs to the body, passes its data to `sink`, and returns the number of bytes taken.
+    /// Takes from the front of `bytes` what belongs to the body, passes its data to `sink`, and returns the
+    /// number of bytes taken.
     pub(crate) fn take(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<usize, Malformed> {
         match self {
             Body::UntilClose => {

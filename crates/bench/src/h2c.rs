@@ -1,7 +1,8 @@
-//! HTTP/2 in clear with prior knowledge: a payload server that also answers gRPC, and a client for single requests.
+//! HTTP/2 in clear with prior knowledge: a payload server that also answers gRPC, and a client for single
+//! requests.
 //!
-//! The server is the backend of proxies that speak HTTP/2 to upstreams. Must not be in here: figures, and more of gRPC than one
-//! message each way.
+//! The server is the backend of proxies that speak HTTP/2 to upstreams. Must not be in here: figures, and
+//! more of gRPC than one message each way.
 
 use std::convert::Infallible;
 use std::io;
@@ -34,7 +35,8 @@ const GRPC_PREFIX_BYTES: usize = 5;
 
 /// An HTTP/2 server in clear, on its own thread. Dropping it stops it and closes its connections.
 ///
-/// It answers `/0`, `/1k`, `/10k` and `/1m` with a body of that size, and a gRPC call of any method with the message that was sent.
+/// It answers `/0`, `/1k`, `/10k` and `/1m` with a body of that size, and a gRPC call of any method with the
+/// message that was sent.
 #[derive(Debug)]
 pub struct H2c {
     address: SocketAddr,
@@ -106,7 +108,8 @@ pub fn grpc_frame(message: &[u8]) -> Vec<u8> {
     [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
 }
 
-/// Requests `path` from a server, or calls the gRPC method `path` with a message. Blocks until the response is complete.
+/// Requests `path` from a server, or calls the gRPC method `path` with a message. Blocks until the response
+/// is complete.
 ///
 /// # Errors
 ///

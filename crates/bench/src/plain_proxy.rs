@@ -1,8 +1,10 @@
-//! A proxy as simple as can be, which has the habits that the field cases are about: it connects for each request, or keeps so many idle
-//! connections and closes the oldest of them itself, so that the `TIME_WAIT` stays on its side.
+//! A proxy as simple as can be, which has the habits that the field cases are about: it connects for each
+//! request, or keeps so many idle connections and closes the oldest of them itself, so that the `TIME_WAIT`
+//! stays on its side.
 //!
-//! It takes what [`crate::generator`] sends and [`crate::payload`] answers, and no more of HTTP: requests without a body, responses
-//! with a Content-Length. A thread serves each client. Must not be in here: speed; who wants figures of a good proxy measures one.
+//! It takes what [`crate::generator`] sends and [`crate::payload`] answers, and no more of HTTP: requests
+//! without a body, responses with a Content-Length. A thread serves each client. Must not be in here: speed;
+//! who wants figures of a good proxy measures one.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -30,8 +32,8 @@ struct Message {
     body_bytes: usize,
 }
 
-/// Serves `listener` until the process ends. Clients are given to backends in turn; `keepalive` is how many idle connections are kept to
-/// each backend.
+/// Serves `listener` until the process ends. Clients are given to backends in turn; `keepalive` is how many
+/// idle connections are kept to each backend.
 ///
 /// # Errors
 ///
@@ -143,7 +145,8 @@ impl Message {
         self.lines().any(|line| line == wanted)
     }
 
-    /// The request without what it says of its connection: towards backends, connections are the proxy's to keep or to close.
+    /// The request without what it says of its connection: towards backends, connections are the proxy's to
+    /// keep or to close.
     fn kept_alive(&self) -> Vec<u8> {
         let head = String::from_utf8_lossy(&self.bytes[..self.head_bytes]);
         let lines =
@@ -160,7 +163,7 @@ mod tests {
     use crate::generator::{self, Plan};
     use crate::payload::Payload;
 
-    /// What a load of 40 requests over 4 connections has the backend accept.
+    /// Number of connections that the backend accepts under a load of 40 requests over 4 connections.
     fn accepted(keepalive: usize) -> u64 {
         let payload = Payload::bind(([127, 0, 0, 1], 0).into(), 1).expect("a free port");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,7 +1,8 @@
-//! A byte relay, as the lower limit for a proxy: it connects each client to its own connection to one upstream.
+//! A byte relay, as the lower limit for a proxy: it connects each client to its own connection to one
+//! upstream.
 //!
-//! What a proxy costs beyond this is the cost of HTTP. So a message takes one receive and one send in each direction, and nothing
-//! else. Must not be in here: HTTP, pools, balancing, or timeouts.
+//! What a proxy costs beyond this is the cost of HTTP. So a message takes one receive and one send in each
+//! direction, and nothing else. Must not be in here: HTTP, pools, balancing, or timeouts.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -108,8 +109,8 @@ impl Pair {
         if self.flows[side].pending.is_empty() { self.pump(side, ending, buffer) } else { Ok(()) }
     }
 
-    /// Moves data from socket `from`. It stops at a short read, which shows that no more is there, unless the end of the stream may
-    /// follow.
+    /// Moves data from socket `from`. It stops at a short read, which shows that no more is there, unless the
+    /// end of the stream may follow.
     fn pump(&mut self, from: usize, exhaust: bool, buffer: &mut [u8]) -> io::Result<()> {
         while !self.flows[from].ended {
             match socket::receive(&self.sockets[from], buffer)? {
@@ -156,7 +157,8 @@ mod tests {
 
     const ANY_PORT: &str = "127.0.0.1:0";
 
-    /// An upstream that handles its only connection with `upstream`, a relay to it, and a client of the relay.
+    /// An upstream that handles its only connection with `upstream`, a relay to it, and a client of the
+    /// relay.
     fn through_relay(upstream: impl FnOnce(TcpStream) + Send + 'static) -> (Relay, TcpStream) {
         let listener = TcpListener::bind(ANY_PORT).expect("a free port");
         let address = listener.local_addr().expect("bound");

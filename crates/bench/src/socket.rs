@@ -1,4 +1,5 @@
-//! TCP sockets for the event loops: non-blocking, without Nagle's delay, with as few system calls as possible.
+//! TCP sockets for the event loops: non-blocking, without Nagle's delay, with as few system calls as
+//! possible.
 //!
 //! Must not be in here: protocols.
 
@@ -8,7 +9,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Length of the accept queue, for the bursts of the benchmarks; the kernel limits it to `net.core.somaxconn`.
+/// Length of the accept queue, for the bursts of the benchmarks; the kernel limits it to
+/// `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
 /// The result of one receive.
@@ -69,7 +71,8 @@ pub(crate) fn send(mut stream: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     }
 }
 
-/// Whether the call can be repeated later. Non-blocking calls are not interrupted, so that `EINTR` does not occur.
+/// Whether the call can be repeated later. Non-blocking calls are not interrupted, so that `EINTR` does not
+/// occur.
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }

@@ -1,8 +1,8 @@
-//! TLS of the load generator: version, cipher suite and session resumption; and the cost of a signature, which is the lower limit
-//! for a full handshake.
+//! TLS of the load generator: version, cipher suite and session resumption; and the cost of a signature,
+//! which is the lower limit for a full handshake.
 //!
-//! Certificates are verified only if a plan asks for it: when proxies are compared, verification would take CPU time that the
-//! backend needs. Must not be in here: sockets.
+//! Certificates are verified only if a plan asks for it: when proxies are compared, verification would take
+//! CPU time that the backend needs. Must not be in here: sockets.
 
 use std::io;
 use std::net::TcpStream;
@@ -30,21 +30,22 @@ const SESSIONS_KEPT: usize = 8;
 pub struct Tls {
     /// The name for SNI. An address is not sent.
     pub server_name: String,
-    /// Which certificates are accepted.
+    /// The certificates that are accepted.
     pub trust: Trust,
     /// The versions to offer.
     pub version: Version,
-    /// The only cipher suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for all.
+    /// The only cipher suite to offer, by its name in rustls, such as `TLS13_AES_256_GCM_SHA384`; `None` for
+    /// all.
     pub suite: Option<String>,
-    /// Whether each connection resumes its own last session when it is opened again, as one client does. Otherwise all handshakes
-    /// are full.
+    /// Whether each connection resumes its own last session when it is opened again, as one client does.
+    /// Otherwise all handshakes are full.
     pub resume: bool,
 }
 
-/// Which certificates are accepted.
+/// The certificates that a client accepts.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// Every certificate.
+    /// Accepts every certificate.
     #[default]
     Anybody,
     /// Certificates for the server's name that these authorities have signed.
@@ -69,7 +70,7 @@ pub enum TlsError {
     /// rustls has no suite with this name.
     #[error("no cipher suite {name}; there are: {known}")]
     UnknownSuite {
-        /// The name.
+        /// The invalid name.
         name: String,
         /// The names that it has.
         known: String,
@@ -182,8 +183,9 @@ impl Tls {
     }
 
     fn provider(&self) -> Result<CryptoProvider, TlsError> {
-        // The first group is the one for the key exchange, which all servers accept without another round trip. The second is
-        // offered so that OpenSSL uses a P-256 certificate in TLS 1.2 (RFC 8422 section 5.1).
+        // The first group is the one for the key exchange, which all servers accept without another round
+        // trip. The second is offered so that OpenSSL uses a P-256 certificate in TLS 1.2 (RFC 8422 section
+        // 5.1).
         let mut provider = CryptoProvider {
             kx_groups: vec![kx_group::X25519, kx_group::SECP256R1],
             ..aws_lc_rs::default_provider()
@@ -213,7 +215,9 @@ pub fn signature_time(key: &str, duration: Duration) -> Result<Duration, TlsErro
     // The length of what TLS 1.3 signs with SHA-256 (RFC 8446 section 4.4.3).
     let message = [0x20; 64 + 33 + 1 + 32];
     let cpu = || CpuTime::of_thread().map_err(|_| TlsError::Key);
-    let (start, before, mut count) = (Instant::now(), cpu()?, 0);
+    let start = Instant::now();
+    let before = cpu()?;
+    let mut count = 0;
     loop {
         signer.sign(&message)?;
         count += 1;

@@ -1,4 +1,5 @@
-//! The generator against the payload server: the number of requests that one sent has to be the number that the other counted.
+//! The generator against the payload server: the number of requests that one sent has to be the number that
+//! the other counted.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -339,7 +340,8 @@ fn a_server_that_goes_away_is_counted_and_not_drowned() {
     assert!(outcome.answered > 0 && outcome.errors.connect > 0, "{:?}", outcome.errors);
     // Each connection tries again every 10 ms.
     assert!(outcome.errors.connect <= 4 * 41, "{:?}", outcome.errors);
-    // The kernel may accept the first connection before the server is gone, and reset it; later ones are refused.
+    // The kernel may accept the first connection before the server is gone, and reset it; later ones are
+    // refused.
     let failure = outcome.connect_failure.expect("there were some");
     assert!(
         matches!(*failure, GeneratorError::Unreachable { target, .. } if plan.targets == [target]),

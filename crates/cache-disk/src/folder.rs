@@ -1,5 +1,5 @@
-//! The folder: whose it is, and the files in it. All of them are reached through the open folder, so that nothing else is touched when its path comes to mean
-//! something else.
+//! The cache folder: its ownership, and the files in it. All files are reached through the open folder, so
+//! that nothing else is touched if its path is replaced.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, unlinkat};
 
-/// The file that says whose folder it is; locked for as long as it is used.
+/// The file that marks a folder as a cache; locked while the cache is open.
 const MARKER: &str = "forebay-cache";
 /// The first line of the marker: the form of all files.
 const FORM: &str = "forebay cache 1";
@@ -18,7 +18,7 @@ const SEGMENT_PREFIX: &str = "segment-";
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There are files in it, and none says that it is a cache.
+    /// The folder has files, and no marker of a cache.
     #[error(
         "{0} is not empty and no cache of Forebay: it is left alone; give an empty folder, or one that does not exist"
     )]
@@ -47,7 +47,7 @@ pub(crate) struct Folder {
     hash: KeyHash,
 }
 
-/// The hash of keys: `SipHash` with keys of the folder, so that nobody can make keys that collide.
+/// The hash of keys: `SipHash` with keys of the folder, so that nobody can construct colliding keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyHash(u64, u64);
 
@@ -83,7 +83,7 @@ impl KeyHash {
 }
 
 impl Folder {
-    /// Opens a folder, and makes it ours if it is empty. `hash` is that of another one in whose place it comes.
+    /// Opens a folder, and marks it as a cache if it is empty. `hash` is that of the folder it replaces.
     pub(crate) fn open(path: &Path, hash: Option<KeyHash>) -> Result<Self, OpenError> {
         let io = |error: io::Error| OpenError::Io(path.to_owned(), error);
         std::fs::create_dir_all(path).map_err(io)?;
@@ -121,7 +121,7 @@ impl Folder {
         self.hash
     }
 
-    /// The segments that are there, by number. What cannot be opened is none.
+    /// All segments, by number. A file that cannot be opened is ignored.
     pub(crate) fn segments(&self) -> Result<Vec<(u64, Arc<File>)>, OpenError> {
         let io = |error: io::Error| OpenError::Io(self.path.clone(), error);
         let mut segments: Vec<_> = names(&self.directory)
@@ -145,7 +145,7 @@ impl Folder {
     }
 
     pub(crate) fn remove_segment(&self, id: u64) {
-        // What is gone already is as good.
+        // A file that is missing already needs no removal.
         let _ = unlinkat(&self.directory, segment_name(id), AtFlags::empty());
     }
 

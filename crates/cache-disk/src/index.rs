@@ -1,4 +1,5 @@
-//! Where records are. In memory; the lock around it is held for some steps only, never while a file is read or written.
+//! The index: the position of each record. It is in memory; its lock is held for a few steps only, never
+//! while a file is read or written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -12,7 +13,7 @@ use crate::segment::Entry;
 
 /// Where a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RecordLocation {
     pub(crate) segment: u64,
     pub(crate) offset: u32,
     pub(crate) len: u32,
@@ -31,8 +32,8 @@ pub(crate) struct Index {
 
 #[derive(Debug)]
 struct Slot {
-    place: Place,
-    /// It was asked for since it was written.
+    place: RecordLocation,
+    /// The record was read since it was written.
     is_hot: bool,
 }
 
@@ -46,19 +47,19 @@ struct Segment {
     hashes: Vec<u64>,
 }
 
-/// A segment that goes.
+/// A segment to be removed.
 #[derive(Debug)]
 pub(crate) struct Oldest {
     pub(crate) id: u64,
     pub(crate) file: Arc<File>,
     /// How many could be found in it.
     pub(crate) records: u64,
-    /// Those that were asked for since they were written.
-    pub(crate) hot: Vec<Place>,
+    /// Records that were read since they were written.
+    pub(crate) hot: Vec<RecordLocation>,
 }
 
 impl Index {
-    /// What is in the segments is not known yet, but that all of it has lower sequences than this.
+    /// An index of segments that are not loaded yet; all of their records have sequences below this one.
     pub(crate) fn new(segments: Vec<(u64, Arc<File>)>, sequence: u64) -> Self {
         let mut index = Self { forgotten: Some(HashSet::new()), ..Self::default() };
         for (id, file) in segments {
@@ -69,7 +70,7 @@ impl Index {
     }
 
     /// Where a record is that a caller wants.
-    pub(crate) fn find(&mut self, hash: u64) -> Option<(Place, Arc<File>)> {
+    pub(crate) fn find(&mut self, hash: u64) -> Option<(RecordLocation, Arc<File>)> {
         if self.removals.contains_key(&hash) {
             return None;
         }
@@ -79,8 +80,8 @@ impl Index {
         Some((slot.place, Arc::clone(file)))
     }
 
-    /// Whether a record still counts: it was not purged, and nothing came in its place.
-    pub(crate) fn confirms(&self, record: &View<'_>, place: Place) -> bool {
+    /// Whether a record is still valid: neither purged nor replaced.
+    pub(crate) fn confirms(&self, record: &View<'_>, place: RecordLocation) -> bool {
         self.is_at(record.header.hash, place) && self.may_return(record)
     }
 
@@ -90,12 +91,12 @@ impl Index {
         !self.removals.contains_key(&hash) && !self.purges.have_met(sequence, read_labels(record.labels))
     }
 
-    fn is_at(&self, hash: u64, place: Place) -> bool {
+    fn is_at(&self, hash: u64, place: RecordLocation) -> bool {
         self.places.get(&hash).is_some_and(|slot| slot.place == place)
     }
 
-    /// Forgets a record that is not what it should be.
-    pub(crate) fn forget(&mut self, hash: u64, place: Place) {
+    /// Removes a record with wrong content from the index.
+    pub(crate) fn forget(&mut self, hash: u64, place: RecordLocation) {
         if self.is_at(hash, place) {
             self.places.remove(&hash);
             self.forgotten.as_mut().map(|forgotten| forgotten.insert(hash));
@@ -109,7 +110,7 @@ impl Index {
         self.segments.insert(id, Segment { file, bytes, last_sequence: 0, hashes: Vec::new() });
     }
 
-    /// Forgets a segment in which nothing is.
+    /// Removes an empty segment.
     pub(crate) fn drop_segment(&mut self, id: u64) {
         self.segments.remove(&id);
     }
@@ -140,14 +141,14 @@ impl Index {
         self.segments.len()
     }
 
-    /// Takes the oldest segment out, and all records in it. Its purges stay until it is said that [they are done](Self::end_purges_of): what is written
-    /// once more is still compared with them.
+    /// Removes the oldest segment with its records. Its purges remain until
+    /// [`end_purges_of`](Self::end_purges_of): records that are written again are still compared with them.
     pub(crate) fn take_oldest(&mut self) -> Option<Oldest> {
         let id = *self.segments.first_key_value()?.0;
         self.take(id)
     }
 
-    /// Takes out the segments in which everything has this sequence or a lower one.
+    /// Removes the segments whose records all have this sequence or a lower one.
     pub(crate) fn take_up_to(&mut self, sequence: u64) -> Vec<Oldest> {
         let old = self.segments.iter().filter(|(_, segment)| segment.last_sequence <= sequence);
         let ids: Vec<u64> = old.map(|(id, _)| *id).collect();
@@ -172,14 +173,14 @@ impl Index {
     // === Records ===
 
     /// Notes a record that was written.
-    pub(crate) fn put(&mut self, hash: u64, place: Place) {
+    pub(crate) fn put(&mut self, hash: u64, place: RecordLocation) {
         self.places.insert(hash, Slot { place, is_hot: false });
         if let Some(segment) = self.segments.get_mut(&place.segment) {
             segment.hashes.push(hash);
         }
     }
 
-    /// From now on nothing with this hash is found, until the removal is written.
+    /// From now on no record with this hash is found, until the removal is written.
     pub(crate) fn begin_removal(&mut self, hash: u64, sequence: u64) {
         let last = self.removals.entry(hash).or_insert(sequence);
         *last = (*last).max(sequence);
@@ -201,8 +202,9 @@ impl Index {
 
     // === Purges ===
 
-    /// From now on nothing is found that matches and was there before. Where there are too many, all that is older than half of them is
-    /// forgotten: the sequence below which it is, which has to be written too.
+    /// From now on no earlier record that matches the purge is found. If there are too many purges, all
+    /// records older than half of them are dropped; returns the sequence below which they are, which has to
+    /// be written too.
     pub(crate) fn begin_purge(&mut self, sequence: u64, purge: Purge) -> Option<u64> {
         self.purges.add(sequence, purge, None)
     }
@@ -212,12 +214,12 @@ impl Index {
         self.purges.note_written(sequence, purge, segment);
     }
 
-    /// Segments up to this one are gone, and what was in them is written once more or lost.
+    /// Segments up to this one were removed; their records were written again or dropped.
     pub(crate) fn end_purges_of(&mut self, id: u64) {
         self.purges.end_with_segment(id);
     }
 
-    /// Nothing is there any more that was written before; what it was about is gone too.
+    /// All records before this sequence were dropped, and the purges for them with them.
     pub(crate) fn drop_purges_before(&mut self, sequence: u64) {
         self.purges.raise_floor(sequence);
     }
@@ -230,7 +232,7 @@ impl Index {
             return;
         }
         for (sequence, purge) in purges {
-            // Where there are too many, the next start comes to the same.
+            // If there are too many, the next start drops the same ones.
             self.purges.add(sequence, purge, Some(id));
         }
     }
@@ -244,7 +246,7 @@ impl Index {
             match entry.kind {
                 Kind::Put if forgotten.contains(&entry.hash) || self.places.contains_key(&entry.hash) => {}
                 Kind::Put => {
-                    let place = Place { segment: id, offset: entry.offset, len: entry.len };
+                    let place = RecordLocation { segment: id, offset: entry.offset, len: entry.len };
                     self.places.insert(entry.hash, Slot { place, is_hot: false });
                     segment.hashes.push(entry.hash);
                 }

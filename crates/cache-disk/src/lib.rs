@@ -1,11 +1,14 @@
-//! The tier of a cache that is on disk: a bounded folder of records that survives a restart, and a death at any moment.
+//! The disk tier of a cache: a bounded folder of records that survives restarts, and a crash at any moment.
 //!
-//! Records are appended to segments, files of up to 64 MiB; the oldest segment goes as a whole when there is no room, and what was asked for since it was
-//! written is written again. The index is in memory, about 50 bytes for each record, and is read back in the background after a start. Each record is checked
-//! when it is read, so that a torn write, a flipped bit or a stranger's hand is a miss and no wrong answer.
+//! Records are appended to segments, files of up to 64 MiB. If there is no room, the oldest segment is
+//! removed as a whole, and its records that were read since they were written are written again. The index is
+//! in memory, about 50 bytes for each record, and is loaded in the background after a start. Each record is
+//! checked when it is read, so that a torn write, a flipped bit or a foreign change is a miss and never a
+//! wrong answer.
 //!
-//! Never in here: HTTP, what makes a response fresh, a worker's thread. Callers look into the index and wait for a channel; files are the business of threads
-//! of its own. Nothing waits for the disk: what cannot be written in time is dropped and counted.
+//! Never in here: HTTP, the freshness of responses, a worker's thread. Callers query the index and wait for a
+//! channel; files are read and written by threads of this crate. Callers never wait for a write: what cannot
+//! be written in time is dropped and counted.
 
 mod folder;
 mod index;
@@ -39,32 +42,33 @@ use writer::{Order, Writer};
 /// Bytes of the smallest folder of use.
 pub const BYTES_MIN: u64 = limits::SEGMENT_BYTES_MIN as u64 * 8;
 
-/// The disk tier. Dropped, it writes what it was told and ends its threads.
+/// The disk tier. Dropping it writes the pending records and ends its threads.
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
     orders: Sender<Order>,
-    /// None once it is over.
+    /// None while it is dropped.
     jobs: Option<SyncSender<Job>>,
-    /// Jobs that no reader has taken. Kept here, so that a disk without readers hangs and refuses nothing.
+    /// Jobs that no reader has taken. Kept here, so that a disk without readers hangs instead of refusing
+    /// jobs.
     _waiting: Arc<Mutex<Receiver<Job>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What is to be kept.
+/// A record to be cached.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// Words by which it can be purged.
+    /// Labels by which the record can be purged.
     pub labels: Vec<Vec<u8>>,
-    /// What the caller keeps beside the body.
+    /// Data of the caller beside the body.
     pub meta: Bytes,
     /// The body, in pieces.
     pub body: Vec<Bytes>,
 }
 
-/// What was kept.
+/// A record that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredRecord {
     /// As it was in the [`Record`].
     pub meta: Bytes,
     /// The body, in one piece.
@@ -80,7 +84,7 @@ pub struct Size {
     pub segment_bytes: u32,
 }
 
-/// Numbers for metrics; those that count go on for as long as it is open.
+/// Figures for metrics; counters are from the time when the disk was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Records that can be found.
@@ -91,7 +95,7 @@ pub struct Figures {
     pub bytes_max: u64,
     /// The file system had no room when it was last written to, or no more than others need.
     pub full: bool,
-    /// The index is still read back: what was kept before the start may be missed.
+    /// Whether the index is still being loaded, so that earlier records may be missed.
     pub loading: bool,
     /// Records that were written.
     pub written: u64,
@@ -103,11 +107,11 @@ pub struct Figures {
     pub refused: u64,
     /// Records that went with their segment, for want of room.
     pub evicted: u64,
-    /// Records that were not what was written, and are forgotten.
+    /// Records whose content was damaged, and which were removed from the index.
     pub corrupt: u64,
 }
 
-/// What the threads and the callers share.
+/// State that the threads and the callers share.
 #[derive(Debug)]
 struct Shared {
     index: Mutex<Index>,
@@ -146,7 +150,8 @@ impl Size {
         Self { bytes, segment_bytes: segment as u32 }
     }
 
-    /// Files that are open at a time where segments are full: these, the one that is being written, and the folder with its lock.
+    /// Files that are open at a time where segments are full: these, the one that is being written, and the
+    /// folder with its lock.
     #[must_use]
     pub fn open_files_max(self) -> u64 {
         (self.bytes / u64::from(self.segment_bytes)).min(limits::SEGMENTS_MAX as u64) + 3
@@ -154,17 +159,20 @@ impl Size {
 }
 
 impl Disk {
-    /// Opens a folder, and makes one where there is none. It returns at once: what was kept is found little by little, the latest first.
+    /// Opens a folder, and creates it if it does not exist. Returns at once: earlier records are found as the
+    /// index is loaded, the latest first.
     ///
     /// # Errors
+    ///
     /// The folder is not one for a cache, is used by another process, or cannot be used.
     pub fn open(path: &Path, size: Size) -> Result<Self, OpenError> {
         Self::open_with_readers(path, size, limits::READERS)
     }
 
-    /// The same with so many threads that read; without one, it is as a disk that hangs.
+    /// Opens a folder with this number of reading threads; with none it acts as a disk that hangs.
     ///
     /// # Errors
+    ///
     /// The errors of [`open`](Self::open).
     pub fn open_with_readers(path: &Path, size: Size, readers: usize) -> Result<Self, OpenError> {
         let folder = Folder::open(path, None)?;
@@ -200,7 +208,8 @@ impl Disk {
         thread.spawn(move || writer.run(&orders)).map_err(OpenError::Thread)
     }
 
-    /// Keeps a record in place of the one with the same key. It is written later, or not at all where too much waits already.
+    /// Inserts a record in place of the one with the same key. It is written later; if too many writes are
+    /// pending it is dropped.
     pub fn insert(&self, key: Bytes, record: Record) {
         let body: usize = record.body.iter().map(Bytes::len).sum();
         let labels: usize = record.labels.iter().map(Vec::len).sum();
@@ -217,9 +226,9 @@ impl Disk {
         self.order(Order::Put { sequence, key, record, bytes });
     }
 
-    /// Looks for a record and reads it. Where there is none, or too much waits to be read already, no thread is asked. A disk that hangs
-    /// answers never: how long to wait is the caller's business.
-    pub async fn get(&self, key: &[u8]) -> Option<Found> {
+    /// Finds a record and reads it. No thread is involved if there is no such record or too many reads are
+    /// pending. If the disk hangs this never returns: the caller has to bound the wait.
+    pub async fn get(&self, key: &[u8]) -> Option<StoredRecord> {
         let hash = self.shared.hash.of(key);
         let (place, file) = self.shared.index.lock().find(hash)?;
         let (reply, answer) = oneshot::channel();
@@ -249,7 +258,7 @@ impl Disk {
         }
     }
 
-    /// Forgets everything.
+    /// Drops all records.
     pub fn clear(&self) {
         self.purge(Purge::All);
     }

@@ -1,4 +1,4 @@
-//! Reads back what is in the segments after a start, the newest first: what a newer one says of a key goes before what an older one says.
+//! Loads the index from the segments after a start, the newest first: for each key, the newest record counts.
 
 use std::fs::File;
 use std::io;
@@ -31,14 +31,15 @@ fn load(shared: &Shared, id: u64) {
     let Content { entries, is_damaged } = read_content(&file, id).unwrap_or(unread);
     let purges: Vec<_> = entries.iter().filter(|entry| entry.kind == Kind::Purge).collect();
     let known = purges.iter().map(|entry| read_purge(&file, id, entry));
-    // What should go and cannot be read may be anything here and in older segments, whose sequences are all below this one.
+    // An unreadable removal may apply to any record here and in older segments, whose sequences are all below
+    // this one.
     let unknown = is_damaged.then_some(None);
     let all = ((id + 1) << 32, Purge::All);
     let purges = known.chain(unknown).map(|purge| purge.unwrap_or_else(|| all.clone())).collect();
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     {
         let mut index = shared.index.lock();
-        // Before the records that they are about can be found.
+        // The purges come before the records that they apply to can be found.
         index.load_purges(id, purges);
         index.set_segment_bytes(id, bytes);
     }

@@ -1,18 +1,18 @@
-//! Which records an order to forget is about, by their labels.
+//! The records that a purge applies to, by their labels.
 
 /// Records to be forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
-    /// All.
+    /// All records of the cache.
     All,
-    /// Those with this label.
+    /// Records with this label.
     Label(Vec<u8>),
-    /// Those with a label that begins so.
+    /// Records with a label that has this prefix.
     LabelPrefix(Vec<u8>),
 }
 
 impl Purge {
-    /// Whether what has these labels is meant.
+    /// Whether the purge applies to a record with these labels.
     pub fn matches<'l>(&self, labels: impl IntoIterator<Item = &'l [u8]>) -> bool {
         let mut labels = labels.into_iter();
         match self {

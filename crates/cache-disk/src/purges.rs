@@ -1,7 +1,7 @@
-//! The purges that records are compared with, for as long as there may be records that they are about.
+//! The purges that records are compared with, for as long as records that they apply to may exist.
 //!
-//! Their number is bounded. Where it is passed, the older half is forgotten together with all that was written before the last of it: what is purged
-//! never comes back, and what is lost is only what is old.
+//! Their number is bounded. Beyond the bound the older half is dropped together with all records written
+//! before the last of it: purged records never come back, and only old ones are lost.
 
 use std::collections::HashMap;
 
@@ -16,16 +16,16 @@ pub(crate) struct Purges {
     floor: u64,
 }
 
-/// A purge of which this is the last.
+/// The latest occurrence of a purge.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     sequence: u64,
-    /// The segment that has it; all that it is about is in that one and in older ones.
+    /// The segment that has the purge; the records that it applies to are in that one and in older ones.
     segment: Option<u64>,
 }
 
 impl Purges {
-    /// Notes a purge. One takes the place of an earlier one that is the same. Returns the new floor where there were too many.
+    /// Adds a purge, in place of an earlier equal one. Returns the new floor if there were too many.
     pub(crate) fn add(&mut self, sequence: u64, purge: Purge, segment: Option<u64>) -> Option<u64> {
         if sequence <= self.floor {
             return None;
@@ -85,7 +85,7 @@ impl Purges {
         }
     }
 
-    /// Segments up to this one are gone, and what was in them is written once more or lost.
+    /// Segments up to this one were removed; their records were written again or dropped.
     pub(crate) fn end_with_segment(&mut self, id: u64) {
         self.retain(|known| known.segment.is_none_or(|segment| segment > id));
     }

@@ -11,19 +11,19 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use crate::index::Place;
+use crate::index::RecordLocation;
 use crate::record::{Kind, View};
 use crate::segment::read_record;
-use crate::{Found, Shared};
+use crate::{Shared, StoredRecord};
 
 /// A record to read.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) key: Bytes,
     pub(crate) hash: u64,
-    pub(crate) place: Place,
+    pub(crate) place: RecordLocation,
     pub(crate) file: Arc<File>,
-    pub(crate) reply: oneshot::Sender<Option<Found>>,
+    pub(crate) reply: oneshot::Sender<Option<StoredRecord>>,
 }
 
 pub(crate) fn start(shared: Arc<Shared>, jobs: Arc<Mutex<Receiver<Job>>>) -> io::Result<JoinHandle<()>> {
@@ -40,7 +40,7 @@ pub(crate) fn start(shared: Arc<Shared>, jobs: Arc<Mutex<Receiver<Job>>>) -> io:
     })
 }
 
-fn read(shared: &Shared, job: &Job) -> Option<Found> {
+fn read(shared: &Shared, job: &Job) -> Option<StoredRecord> {
     let bytes = read_record(&job.file, job.place.offset, job.place.len).unwrap_or_default();
     let Some(view) = View::decode(&bytes, job.place.segment).filter(|view| view.header.kind == Kind::Put)
     else {
@@ -59,5 +59,5 @@ fn read(shared: &Shared, job: &Job) -> Option<Found> {
     let meta_at = bytes.len() - view.body.len() - view.meta.len();
     let body_at = bytes.len() - view.body.len();
     let bytes = Bytes::from(bytes);
-    Some(Found { meta: bytes.slice(meta_at..body_at), body: bytes.slice(body_at..) })
+    Some(StoredRecord { meta: bytes.slice(meta_at..body_at), body: bytes.slice(body_at..) })
 }

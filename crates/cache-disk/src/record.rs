@@ -1,7 +1,8 @@
-//! Records as bytes. Pure.
+//! The encoding of records as bytes. Pure.
 //!
-//! A record is a header of a fixed length, then the key, labels, meta and body. The header has a checksum of itself, which knows the segment too, so that what was left
-//! of another file is none; and one of what follows it.
+//! A record is a header of a fixed length, then the key, labels, meta and body. The header has a checksum of
+//! itself and of the segment's number, so that the remains of another file are not taken for records, and a
+//! second checksum of the data behind it.
 
 use crc32fast::Hasher;
 
@@ -12,7 +13,7 @@ const MAGIC: [u8; 4] = *b"FbC1";
 /// Bytes of the header that its checksum is about.
 const CHECKED_BYTES: usize = 44;
 
-/// What a record says.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// There is a response.
@@ -74,7 +75,7 @@ impl Header {
         bytes
     }
 
-    /// None if it is no header of this segment.
+    /// None if the bytes are no header of this segment.
     pub(crate) fn decode(bytes: &[u8; HEADER_BYTES], segment: u64) -> Option<Self> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
@@ -95,7 +96,7 @@ impl Header {
 }
 
 impl<'a> View<'a> {
-    /// A whole record. None if anything about it is not as it was written.
+    /// Decodes a whole record. None if any part of it is damaged.
     pub(crate) fn decode(bytes: &'a [u8], segment: u64) -> Option<Self> {
         let (head, payload) = bytes.split_first_chunk()?;
         let header = Header::decode(head, segment)?;

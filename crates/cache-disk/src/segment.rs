@@ -1,4 +1,4 @@
-//! A segment: records one after the other, and behind the last one, once it is full, a table of them.
+//! A segment: a sequence of records, and behind the last one, once the segment is full, a table of them.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use crate::record::{HEADER_BYTES, Header, Kind};
 const TABLE_MAGIC: [u8; 4] = *b"FbCT";
 /// Bytes of an entry of the table: hash, offset, length, kind.
 const ENTRY_BYTES: usize = 20;
-/// Bytes at the end of the table: magic, number of entries, checksum of what is before, and both together.
+/// Bytes at the end of the table: magic, number of entries, checksum of the table, and both combined by XOR.
 const TRAILER_BYTES: usize = 16;
 
 /// Where a record is in its segment.
@@ -21,16 +21,16 @@ pub(crate) struct Entry {
     pub(crate) len: u32,
 }
 
-/// What there is in a segment.
+/// The content of a segment.
 #[derive(Debug)]
 pub(crate) struct Content {
-    /// In the order in which it was written.
+    /// Entries in the order in which they were written.
     pub(crate) entries: Vec<Entry>,
-    /// There is more that cannot be read. It may be a removal of what is in older segments.
+    /// A part cannot be read. It may have been a removal of records in older segments.
     pub(crate) is_damaged: bool,
 }
 
-/// Finds what there is in a segment.
+/// Reads the table of a segment, or scans its records.
 pub(crate) fn read_content(file: &File, id: u64) -> io::Result<Content> {
     let len = file.metadata()?.len().min(u64::from(u32::MAX));
     if let Some(entries) = read_table(file, id, len)? {
@@ -40,7 +40,8 @@ pub(crate) fn read_content(file: &File, id: u64) -> io::Result<Content> {
     if content.is_damaged {
         return Ok(content);
     }
-    // What follows is what a death has left of a record. A table spares the next start the scan; without one it is made again.
+    // The rest is an incomplete record from a crash. A table spares the next start the scan; without one the
+    // scan is repeated.
     if file.set_len(end).is_ok() {
         let _ = write_table(file, id, end, &content.entries);
     }
@@ -114,7 +115,8 @@ fn scan(file: &File, id: u64, len: u64) -> io::Result<(Content, u64)> {
     while at + HEADER_BYTES as u64 <= len {
         file.read_exact_at(&mut bytes, at)?;
         let Some(header) = Header::decode(&bytes, id) else {
-            // Of what was not written before the power failed, zeros are left, and of a table that was not, its beginning.
+            // After a power failure an unwritten record is zeros, and of an incomplete table its beginning is
+            // left.
             is_damaged = bytes != [0; HEADER_BYTES] && !bytes.starts_with(&TABLE_MAGIC);
             break;
         };

@@ -11,14 +11,14 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::folder::Folder;
-use crate::index::Place;
+use crate::index::RecordLocation;
 use crate::limits::{KEPT_SHARE, REFUSED_PAUSE, SEGMENTS_MAX, SYNCED_TOGETHER_MAX};
 use crate::purge::{Purge, write_labels};
 use crate::record::{HEADER_BYTES, Header, Kind, View};
 use crate::segment::{Entry, read_record, write_table};
 use crate::{Record, Shared, Size};
 
-/// What is to be done.
+/// An order to the writer.
 #[derive(Debug)]
 pub(crate) enum Order {
     Put {
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
     shared: Arc<Shared>,
     size: Size,
     active: Option<Active>,
-    /// Until when nothing is written, since the disk refused.
+    /// End of the pause after the disk refused a write.
     paused: Option<Instant>,
     /// Removals and purges that the disk may not have yet, and the last of them.
     unsynced: u32,
@@ -63,7 +63,7 @@ struct Active {
     entries: Vec<Entry>,
 }
 
-/// A record before it is written.
+/// A record that is about to be written.
 struct Draft<'a> {
     kind: Kind,
     sequence: u64,
@@ -96,7 +96,7 @@ impl Writer {
         self.seal();
     }
 
-    /// The next order. Before it waits, and now and then, what must not come back is brought to the disk.
+    /// The next order. Before the wait for it, and now and then, removals and purges are synced to the disk.
     fn next(&mut self, orders: &Receiver<Order>) -> Option<Order> {
         if self.unsynced < SYNCED_TOGETHER_MAX
             && let Ok(order) = orders.try_recv()
@@ -164,7 +164,7 @@ impl Writer {
         }
     }
 
-    /// Writes that all with a lower sequence is forgotten, and lets the segments go that have nothing else.
+    /// Writes that all records below this sequence are dropped, and removes the segments that have no others.
     fn forget_up_to(&mut self, floor: u64) {
         let Some(place) = self.append_purge(floor, &Purge::All) else { return };
         let gone = self.shared.index.lock().take_up_to(floor);
@@ -175,7 +175,7 @@ impl Writer {
     }
 
     /// None where it cannot be written, and everything is gone.
-    fn append_purge(&mut self, sequence: u64, purge: &Purge) -> Option<Place> {
+    fn append_purge(&mut self, sequence: u64, purge: &Purge) -> Option<RecordLocation> {
         let meta = purge.encode();
         let draft =
             Draft { kind: Kind::Purge, sequence, hash: 0, key: b"", labels: b"", meta: &meta, body: &[] };
@@ -188,7 +188,8 @@ impl Writer {
         place.ok()
     }
 
-    /// Removes everything; also where it could not be written that something has to go, since it would be back after a restart.
+    /// Removes everything; also where it could not be written that something has to go, since it would be
+    /// back after a restart.
     fn clear(&mut self, sequence: u64) {
         self.drop_all();
         self.shared.index.lock().drop_purges_before(sequence);
@@ -207,7 +208,7 @@ impl Writer {
 
     // === Segments ===
 
-    fn append(&mut self, draft: &Draft<'_>) -> io::Result<Place> {
+    fn append(&mut self, draft: &Draft<'_>) -> io::Result<RecordLocation> {
         let header = draft.header()?;
         let len = header.record_len();
         if len > u64::from(self.size.segment_bytes) {
@@ -224,14 +225,15 @@ impl Writer {
         result
     }
 
-    fn write(&mut self, header: &Header, draft: &Draft<'_>) -> io::Result<Place> {
+    fn write(&mut self, header: &Header, draft: &Draft<'_>) -> io::Result<RecordLocation> {
         let active = self.active.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let (start, len) = (active.end, header.record_len());
         let head = [&header.encode(active.id)[..], draft.key, draft.labels, draft.meta].concat();
         let mut at = start;
         for piece in std::iter::once(&head[..]).chain(draft.body.iter().map(|piece| &piece[..])) {
             if let Err(error) = active.file.write_all_at(piece, at) {
-                // A header without its record would be found by a scan; its checksum would not match, and what follows be lost.
+                // A scan would find the header without its record; the checksum would not match, and the
+                // records behind it would be lost.
                 let _ = active.file.set_len(start);
                 return Err(error);
             }
@@ -248,20 +250,20 @@ impl Writer {
         let mut index = self.shared.index.lock();
         index.set_segment_bytes(active.id, at);
         index.note_sequence(active.id, draft.sequence);
-        Ok(Place { segment: active.id, offset: start as u32, len: len as u32 })
+        Ok(RecordLocation { segment: active.id, offset: start as u32, len: len as u32 })
     }
 
     /// Ends the segment that is written.
     fn seal(&mut self) {
         let Some(active) = self.active.take() else { return };
-        // Without its table it is scanned at the next start.
+        // Without its table the segment is scanned at the next start.
         if write_table(&active.file, active.id, active.end, &active.entries).is_ok() {
             let bytes = active.file.metadata().map_or(active.end, |metadata| metadata.len());
             self.shared.index.lock().set_segment_bytes(active.id, bytes);
         }
     }
 
-    /// Makes room, and begins a segment with what is kept of those that went.
+    /// Makes room, and begins a segment with the hot records of those that were removed.
     fn begin_segment(&mut self) -> io::Result<()> {
         self.seal();
         if self.paused.is_some()
@@ -283,7 +285,7 @@ impl Writer {
     }
 
     /// Begins a segment with these records.
-    fn begin_with(&mut self, kept: Vec<(Place, Vec<u8>)>) -> io::Result<()> {
+    fn begin_with(&mut self, kept: Vec<(RecordLocation, Vec<u8>)>) -> io::Result<()> {
         // Of a sequence up to now, and above all numbers that were there.
         let last = self.shared.index.lock().segment_ids().last().copied().unwrap_or(0);
         let id = (last + 1).max(self.shared.sequence.load(Ordering::SeqCst) >> 32);
@@ -297,8 +299,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Lets the oldest segments go until there is room for another one. What of them was asked for is returned.
-    fn make_room(&mut self) -> Vec<(Place, Vec<u8>)> {
+    /// Removes the oldest segments until there is room for another one. Returns their hot records.
+    fn make_room(&mut self) -> Vec<(RecordLocation, Vec<u8>)> {
         let mut kept = Vec::new();
         let mut budget = u64::from(self.size.segment_bytes) / KEPT_SHARE;
         loop {
@@ -323,7 +325,7 @@ impl Writer {
     }
 
     /// Writes a record of a segment that went once more, under a new sequence, if it has not been purged.
-    fn keep(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
+    fn keep(&mut self, place: RecordLocation, bytes: &[u8]) -> io::Result<()> {
         let Some(view) = View::decode(bytes, place.segment) else { return Ok(()) };
         let hash = view.header.hash;
         let index = self.shared.index.lock();
@@ -351,7 +353,7 @@ impl Writer {
 
     // === A disk that refuses ===
 
-    /// Writes nothing for a while. To a full disk, which others need too, the oldest segment is left.
+    /// Pauses all writes. If the disk is full, the oldest segment is removed, since others need the room too.
     fn refuse(&mut self, error: &io::Error) {
         tracing::warn!(%error, pause = ?REFUSED_PAUSE, "the cache on disk cannot be written");
         self.paused = Some(Instant::now() + REFUSED_PAUSE);

@@ -1,6 +1,6 @@
-//! Services that Ingresses and routes name, and that are not among the files: one problem for all of them.
+//! Services that Ingresses and routes name and that no file declares: many problems become one.
 //!
-//! Never in here: what is served. It only sums up problems that the translation has found.
+//! Never in here: what is served. This module only sums up problems that the translation has found.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,15 @@ use crate::problem::{Problem, Reason, Severity};
 use crate::source::strict::is_near;
 use crate::translate::Translation;
 
-/// Most Services that the message names.
+/// The most Services that the message names.
 const NAMED_MAX: usize = 5;
 
-/// Replaces the problems about Services that are not among the files by one. A Service with a similar name in the same namespace, or
-/// with the same name in another one, suggests a mistake, which stays a problem of its own.
+/// Replaces the problems about Services that no file declares by a single problem. A Service with a similar
+/// name in the same namespace, or with the same name in another namespace, suggests a mistake; its problem
+/// stays separate.
 ///
-/// Without any Service among the files it is a notice: a folder that holds Ingresses alone is no mistake.
+/// The single problem is a notice where the files declare no Service at all: a folder that holds only
+/// Ingresses is no mistake.
 pub(crate) fn sum_up(translation: &mut Translation, index: &Index) {
     let mut absent: BTreeMap<NsName, Vec<Problem>> = BTreeMap::new();
     let missing: Vec<_> = translation.missing_services.iter().map(|name| (name, told_as(name))).collect();
@@ -42,12 +44,12 @@ pub(crate) fn sum_up(translation: &mut Translation, index: &Index) {
     }
 }
 
-/// The beginning of the message by which the translation reports a Service that is missing.
+/// The beginning of the translation's message about a missing Service; it identifies those problems.
 fn told_as(name: &NsName) -> String {
     format!("Service {name} is missing:")
 }
 
-/// The Service that is probably meant by a name that no Service has.
+/// The existing Service that the author probably meant by a name that does not exist.
 fn meant(name: &NsName, index: &Index) -> Option<NsName> {
     let services = || index.services.iter().map(|service| service.key());
     let similar = |other: &NsName| other.namespace == name.namespace && is_near(&name.name, &other.name);

@@ -1,9 +1,10 @@
-//! Judges an Ingress before it is stored: an `AdmissionReview` in, one out (Kubernetes, "Dynamic Admission Control").
+//! Judges an Ingress before it is stored: an `AdmissionReview` in, an `AdmissionReview` out (Kubernetes,
+//! "Dynamic Admission Control").
 //!
-//! The object is translated in memory, together with the few objects that can affect it. The answer lists the problems that this
-//! finds.
+//! The object is translated in memory, together with the few objects that can affect it. The answer lists the
+//! problems that this translation finds.
 //!
-//! Never in here: IO, async, names that are looked up, or anything that is rendered or run.
+//! Never in here: IO, async, DNS look-ups, or anything that is rendered or run.
 
 mod dry_run;
 mod verdict;
@@ -22,7 +23,8 @@ use crate::translate::ingress::class::is_ours;
 use dry_run::DryRun;
 use verdict::Verdict;
 
-/// Longest review, in bytes. Kubernetes takes objects of 1.5 MiB (etcd's limit); an update's review holds the old one too.
+/// Longest review, in bytes. Kubernetes takes objects of 1.5 MiB (etcd's limit); an update's review holds the
+/// old one too.
 pub const REVIEW_BYTES_MAX: usize = 4 << 20;
 
 /// The body is not an `AdmissionReview` of `admission.k8s.io/v1` that holds a request.
@@ -30,7 +32,7 @@ pub const REVIEW_BYTES_MAX: usize = 4 << 20;
 #[error("not an AdmissionReview of admission.k8s.io/v1: {0}")]
 pub struct NotAReview(String);
 
-/// The question of a review: may this object be stored?
+/// The request of a review: may this object be stored?
 #[derive(Debug)]
 pub struct Request {
     uid: String,
@@ -39,31 +41,33 @@ pub struct Request {
 
 #[derive(Debug)]
 enum Question {
-    /// Nothing to judge: the object is of another kind, the operation is another one, or the Ingress is being deleted.
+    /// Nothing to judge: the kind or the operation is not one that is judged, or the Ingress is being
+    /// deleted.
     Nothing,
     /// An Ingress is created or updated.
     Ingress { object: Arc<Sourced<Ingress>>, is_new: bool },
-    /// An Ingress is created or updated that cannot be decoded. `head` holds the fields that could be, which decide its class.
+    /// A created or updated Ingress that cannot be decoded. `head` holds the fields that could be decoded;
+    /// they decide its class.
     Undecodable { head: Box<Sourced<Ingress>>, why: String },
 }
 
 /// The stored objects that can affect the answer to a request, and the options by which they are translated.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct ReviewContext {
     near: Index,
     options: Options,
 }
 
-/// The answer to a request, and what it took.
+/// The answer to a request, and the cost of it.
 #[derive(Debug)]
 pub struct Judgement {
-    /// An `AdmissionReview` again, as JSON.
+    /// The answering `AdmissionReview`, as JSON.
     pub answer: Vec<u8>,
-    /// Time in which Ingresses were translated.
+    /// Time that the translations of Ingresses took.
     pub translating: Duration,
 }
 
-impl Surroundings {
+impl ReviewContext {
     /// The number of Ingresses among these objects.
     pub fn ingresses(&self) -> usize {
         self.near.ingresses.iter().count()
@@ -81,11 +85,13 @@ pub fn answer(body: &[u8], index: &Index, options: &Options, now: SystemTime) ->
 }
 
 impl Request {
-    /// Reads a review. An object that cannot be decoded is not an error here: [`judge`](Self::judge) refuses it.
+    /// Reads a review. An object that cannot be decoded is not an error here: [`judge`](Self::judge) refuses
+    /// it.
     ///
     /// # Errors
     ///
-    /// When the body is longer than [`REVIEW_BYTES_MAX`], or is no `AdmissionReview` of `admission.k8s.io/v1` with a request.
+    /// When the body is longer than [`REVIEW_BYTES_MAX`], or is no `AdmissionReview` of `admission.k8s.io/v1`
+    /// with a request.
     pub fn parse(body: &[u8]) -> Result<Self, NotAReview> {
         if body.len() > REVIEW_BYTES_MAX {
             return Err(NotAReview(format!("longer than {REVIEW_BYTES_MAX} bytes")));
@@ -104,20 +110,20 @@ impl Request {
         Ok(Self { uid, question })
     }
 
-    /// Selects the stored objects that can affect the answer. This looks at the hosts of every Ingress; objects are shared, not
-    /// copied.
-    pub fn surroundings(&self, index: &Index, options: &Options) -> Surroundings {
+    /// Selects the stored objects that can affect the answer. This looks at the hosts of every Ingress;
+    /// objects are shared, not copied.
+    pub fn surroundings(&self, index: &Index, options: &Options) -> ReviewContext {
         let near = match &self.question {
             Question::Nothing => Index::default(),
             Question::Ingress { object, .. } => dry_run::around(object, index, options),
             Question::Undecodable { .. } => dry_run::rules(index, options),
         };
-        Surroundings { near, options: options.clone() }
+        ReviewContext { near, options: options.clone() }
     }
 
-    /// Judges the object.
-    pub fn judge(&self, surroundings: &Surroundings, now: SystemTime) -> Judgement {
-        let Surroundings { near, options } = surroundings;
+    /// Judges the object of the request.
+    pub fn judge(&self, surroundings: &ReviewContext, now: SystemTime) -> Judgement {
+        let ReviewContext { near, options } = surroundings;
         let dry_run = DryRun { near, options, now, translating: Cell::default() };
         let verdict = match &self.question {
             Question::Ingress { object, is_new } => dry_run.verdict(object, *is_new),
@@ -202,8 +208,8 @@ struct HeadSpec {
     ingress_class_name: Option<String>,
 }
 
-/// Keeps only those fields of the object that `T` names. The review is parsed several times, which needs less memory than a tree of
-/// it.
+/// Keeps only the fields of the object that `T` names. The review is parsed several times, because that takes
+/// less memory than one tree of the whole review.
 fn call<T: DeserializeOwned>(body: &[u8]) -> Result<Call<T>, serde_json::Error> {
     let review: Review<T> = serde_json::from_slice(body)?;
     let is_review = review.api_version == "admission.k8s.io/v1" && review.kind == "AdmissionReview";

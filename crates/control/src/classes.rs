@@ -10,23 +10,23 @@ use serde::Serialize;
 use crate::index::Index;
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::source::strict::is_near;
 use crate::translate::ingress::class::{CLASS_ANNOTATION, is_ours};
 
-/// Ingresses of a class that is not judged.
+/// The Ingresses of one class that is not judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OtherClass {
-    /// The class; none for Ingresses that name none.
+    /// The name of the class; none for Ingresses without a class.
     pub class: Option<String>,
-    /// The Ingresses, with their places.
+    /// The Ingresses, each with its file and line.
     pub ingresses: Vec<String>,
 }
 
-/// Most Ingresses of a class that are named.
+/// The most Ingresses of a class that a message names.
 const NAMED_MAX: usize = 5;
 
-/// `2 Ingresses of class "traefik" are not judged: default/a (a.yaml:1), default/b (a.yaml:20)`.
+/// The text is `2 Ingresses of class "traefik" are not judged: default/a (a.yaml:1), default/b (a.yaml:20)`.
 impl fmt::Display for OtherClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.ingresses.len();
@@ -44,7 +44,7 @@ impl fmt::Display for OtherClass {
     }
 }
 
-/// The Ingresses that are not ours, by class.
+/// The Ingresses of other controllers, by class.
 pub(crate) fn others(index: &Index, options: &Options) -> Vec<OtherClass> {
     let mut others: BTreeMap<Option<String>, Vec<String>> = BTreeMap::new();
     for ingress in index.ingresses.iter().filter(|ingress| !is_ours(ingress, index, options)) {
@@ -54,7 +54,8 @@ pub(crate) fn others(index: &Index, options: &Options) -> Vec<OtherClass> {
     others.into_iter().map(|(class, ingresses)| OtherClass { class, ingresses }).collect()
 }
 
-/// A class that is nearly ours and that no `IngressClass` has is a slip: its Ingresses would be served by nobody.
+/// Problems of Ingresses whose class resembles our class and has no `IngressClass`: probably a typing error,
+/// after which no controller would serve the Ingress.
 pub(crate) fn slips(index: &Index, options: &Options) -> Vec<Problem> {
     let is_slip = |class: &str| {
         let is_known = index.classes.iter().any(|known| known.name() == class);
@@ -77,7 +78,7 @@ fn class_of(ingress: &Sourced<Ingress>) -> Option<&str> {
 }
 
 fn place(ingress: &Sourced<Ingress>) -> String {
-    let Place { object, file, line, .. } = Place::of(ingress);
+    let SourceLocation { object, file, line, .. } = SourceLocation::of(ingress);
     match (file, line) {
         (Some(file), Some(line)) => {
             format!("{}/{} ({}:{line})", object.namespace, object.name, file.display())

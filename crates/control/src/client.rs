@@ -12,7 +12,8 @@ use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-/// The address of the API server. If nothing is given, it is that of the cluster that this process runs in.
+/// The address of the API server. Without any setting it is the API server of the cluster that this process
+/// runs in.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterAddress {
     /// Kubeconfig file; its current context is used.
@@ -23,18 +24,19 @@ pub struct ClusterAddress {
     pub certificate_authority: Option<PathBuf>,
 }
 
-/// The cluster that a user works with, as kubectl has it.
+/// The cluster that a user works with, selected as kubectl selects it.
 #[derive(Clone, Debug, Default)]
 pub struct UserAddress {
-    /// Kubeconfig file; without one those of `KUBECONFIG` and then `~/.kube/config`, and at last the Pod that this runs in.
+    /// Kubeconfig file. Without it: the files of `KUBECONFIG`, then `~/.kube/config`, then the service
+    /// account of this Pod.
     pub kubeconfig: Option<PathBuf>,
-    /// Context; the current one without.
+    /// Name of the context; none for the current context.
     pub context: Option<String>,
-    /// Time for a connection to be made.
+    /// Longest time for making a connection.
     pub connect_timeout: Option<Duration>,
 }
 
-/// A client of an API server. Making one sends nothing.
+/// A client of an API server. Creating it sends nothing.
 #[derive(Clone)]
 pub struct Connection {
     pub(crate) client: Client,
@@ -45,7 +47,8 @@ pub struct Connection {
     pub(crate) versions: Versions,
 }
 
-/// The versions in which the API server has kinds that not every cluster has. Who watches them says so to those who write.
+/// The API versions in which the API server has optional kinds. The source that watches the kinds records
+/// them; the status writers read them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions(Arc<Mutex<Known>>);
 
@@ -56,7 +59,7 @@ struct Known {
 }
 
 impl Versions {
-    /// The version of a kind; none if there is no such kind.
+    /// The served version of a kind; none if the API server does not have the kind.
     pub(crate) fn get(&self, kind: &str) -> Option<&'static str> {
         self.lock().kinds.get(kind).copied()
     }
@@ -69,7 +72,7 @@ impl Versions {
         };
     }
 
-    /// The release of the Gateway API that the CRDs are of, such as `v1.6.3`; none if it is not known.
+    /// The release of the Gateway API that the CRDs belong to, such as `v1.6.3`; none if it is not known.
     pub(crate) fn bundle(&self) -> Option<Arc<str>> {
         self.lock().bundle.clone()
     }
@@ -83,44 +86,44 @@ impl Versions {
     }
 }
 
-/// Why no connection can be made.
+/// The reason why no connection can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be read or used.
     #[error("kubeconfig {}: {source}", path.display())]
     Kubeconfig {
-        /// The file.
+        /// The path of the kubeconfig.
         path: PathBuf,
-        /// The error.
+        /// The error of the kubeconfig reader.
         source: KubeconfigError,
     },
-    /// None of the user's kubeconfigs can be read or used.
+    /// No kubeconfig of the user can be read or used.
     #[error("kubeconfig {from}: {source}")]
     UserKubeconfig {
-        /// Where it is looked for.
+        /// The places where a kubeconfig was looked for.
         from: String,
-        /// The error.
+        /// The error of the kubeconfig reader.
         source: KubeconfigError,
     },
     /// The user has no kubeconfig.
     #[error("there is no kubeconfig: neither --kubeconfig nor KUBECONFIG names one, and {0} is not there")]
     NoKubeconfig(String),
-    /// The user's kubeconfig has no such context.
+    /// The user's kubeconfig does not have this context.
     #[error("kubeconfig {from} has no context {context:?}; {}", contexts(.known))]
     NoContext {
-        /// Where it was looked for.
+        /// The places where the context was looked for.
         from: String,
-        /// The context.
+        /// Name of the requested context.
         context: String,
-        /// Those that there are.
+        /// The contexts that the kubeconfig has.
         known: Vec<String>,
     },
-    /// The user's kubeconfig says of no context that it is the current one.
+    /// The user's kubeconfig names no current context.
     #[error("kubeconfig {from} has no current context; {}", contexts(.known))]
     NoCurrentContext {
-        /// Where it was looked for.
+        /// The places where the context was looked for.
         from: String,
-        /// Those that there are.
+        /// The contexts that the kubeconfig has.
         known: Vec<String>,
     },
     /// This process does not run in a Pod with a service account.
@@ -134,9 +137,9 @@ pub enum ConnectError {
     /// The file with the authorities cannot be used.
     #[error("--certificate-authority {}: {why}", path.display())]
     Authority {
-        /// The file.
+        /// The path of the file with the authorities.
         path: PathBuf,
-        /// The error.
+        /// The reason why the file cannot be used.
         why: String,
     },
     /// The HTTP client cannot be made.
@@ -145,7 +148,8 @@ pub enum ConnectError {
 }
 
 impl Connection {
-    /// Reads the address and the credentials of the API server, from the options or from the Pod's environment.
+    /// Reads the address and the credentials of the API server, from the options or from the Pod's
+    /// environment.
     ///
     /// # Errors
     ///
@@ -154,11 +158,13 @@ impl Connection {
         Self::with(configure(address).await?)
     }
 
-    /// The same for the user who runs this, with the kubeconfig that kubectl would take.
+    /// Reads the address and the credentials from the kubeconfig that kubectl would use for the user who runs
+    /// this process.
     ///
     /// # Errors
     ///
-    /// When there is no kubeconfig, or no such context in it, or the credentials and certificates that it names cannot be used.
+    /// When there is no kubeconfig, or the kubeconfig lacks the context, or its credentials or certificates
+    /// cannot be used.
     pub async fn of_user(address: &UserAddress) -> Result<Self, ConnectError> {
         let mut config = user::configure(address).await?;
         config.connect_timeout = address.connect_timeout.or(config.connect_timeout);
@@ -170,13 +176,13 @@ impl Connection {
         Ok(Self { client: Client::try_from(config)?, namespace, url, versions: Versions::default() })
     }
 
-    /// The client itself, for what the control plane has no business with.
+    /// The client itself, for requests that are no part of the control plane.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 }
 
-/// The contexts that may be meant.
+/// The known contexts as a hint in an error message.
 fn contexts(known: &[String]) -> String {
     if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", known.join(", ")) }
 }

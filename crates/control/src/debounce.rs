@@ -1,21 +1,22 @@
-//! Decides when a series of changes is over: after a short quiet period, or after a maximum delay if the source never falls quiet.
+//! Decides when a series of changes is over: after a short quiet period, or after a maximum delay if the
+//! source never falls quiet.
 //!
 //! Never in here: a clock or a timer. Time is an argument.
 
 use std::time::{Duration, Instant};
 
-/// The times that [`Debounce`] waits.
+/// The delays of a [`Debounce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// Time without a further change after which the changes are acted upon.
+    /// Time without a further change after which the changes are processed.
     pub quiet: Duration,
-    /// Time after the first change at which the changes are acted upon even if more of them arrive.
+    /// Time after the first change at which the changes are processed even if further changes arrive.
     pub delay_max: Duration,
 }
 
 impl Pace {
-    /// For files: an editor saves a file in several steps within a millisecond. Together with reading and translating, a change
-    /// takes effect within 50 ms.
+    /// For files: an editor saves a file in several steps within a millisecond. Together with reading and
+    /// translating, a change takes effect within 50 ms.
     pub const FILES: Self = Self { quiet: Duration::from_millis(10), delay_max: Duration::from_millis(30) };
 
     /// For a cluster: each object arrives complete, so that a short time is enough.
@@ -28,7 +29,7 @@ pub struct Debounce {
     pace: Pace,
     /// The times of the first and the last change since the last action.
     pending: Option<(Instant, Instant)>,
-    /// No action before this time.
+    /// The earliest time of the next action.
     rest: Option<Instant>,
 }
 
@@ -38,13 +39,13 @@ impl Debounce {
         Self { pace, pending: None, rest: None }
     }
 
-    /// Notes that an action took this long. The next one does not begin before as much time has passed, so that actions take at
-    /// most half of a CPU.
+    /// Records that an action took this long. The next action begins only after a pause of the same length,
+    /// so that actions use at most half of a CPU.
     pub fn rest(&mut self, now: Instant, took: Duration) {
         self.rest = Some(now + took);
     }
 
-    /// Notes a change.
+    /// Records a change.
     pub fn touch(&mut self, now: Instant) {
         let first = self.pending.map_or(now, |(first, _)| first);
         self.pending = Some((first, now));
@@ -57,7 +58,7 @@ impl Debounce {
         Some(self.rest.map_or(due, |rest| due.max(rest)))
     }
 
-    /// Whether it is time to act. If so, the pending changes are cleared: the caller acts on them.
+    /// Whether the action is due. If so, the pending changes are cleared, and the caller processes them.
     pub fn take(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         if is_due {

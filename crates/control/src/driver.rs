@@ -1,4 +1,7 @@
-//! Runs the stages of the control plane: once, or again after each change of a source for as long as the process lives.
+//! Runs the stages of the control plane: once, or again after each change of a source for as long as the
+//! process lives.
+
+mod cluster_source;
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -6,6 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
+
+use cluster_source::ClusterSource;
 
 use crate::absent;
 use crate::classes;
@@ -15,7 +20,6 @@ use crate::debounce::{Debounce, Pace};
 use crate::index::Index;
 use crate::interfaces;
 use crate::migration;
-use crate::objects::Object;
 use crate::old_version::Assumed;
 use crate::options::Options;
 use crate::problem::Problem;
@@ -28,19 +32,11 @@ use crate::source::files::{BuiltIn, Files, LoadError, Reading};
 use crate::translate::{Translation, Translator, translate};
 use crate::unlisted::Unlisted;
 
-/// Longest sleep until a certificate becomes valid or expires. It is bounded because the machine's clock may be set meanwhile.
+/// Longest sleep until a certificate becomes valid or expires. The sleep has a bound because the machine's
+/// clock may be set meanwhile.
 const SLEEP_MAX: Duration = Duration::from_hours(1);
 
-/// Time within which a change is noticed that does not affect what is served, such as a new status.
-const TOUCH_DELAY: Duration = Duration::from_secs(2);
-
-/// Least time between two copies of the objects on disk.
-const KEEP_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Time that the API server has to answer before the objects that were kept on disk are served instead.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Time that the API server has to list all objects, where they are listed once.
+/// Time that the API server has to list all objects, for commands that list them once.
 const LISTING_MAX: Duration = Duration::from_mins(1);
 
 /// Time between two reads of the addresses of this machine's interfaces.
@@ -50,13 +46,13 @@ const LOOK_AROUND_INTERVAL: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 ///
-/// When a path of the options does not exist or cannot be read. A file that cannot be parsed is a problem of the translation
-/// instead.
+/// When a path of the options does not exist or cannot be read. A file that cannot be parsed is a problem of
+/// the translation instead.
 pub fn load_at(options: &Options, now: SystemTime) -> Result<Translation, LoadError> {
     load_text_at(options, None, now)
 }
 
-/// The same, with a text that is in no file.
+/// Loads and translates the manifests as [`load_at`] does, with an additional text that is in no file.
 ///
 /// # Errors
 ///
@@ -69,9 +65,10 @@ pub fn load_text_at(
     read(options, stdin, Reading::Whole, now).map(|(_, translation, _)| translation)
 }
 
-/// Reads each document of the manifests, and of a text that is in no file, by itself; translates them, and adds a report for users who
-/// migrate from ingress-nginx. Fields that the API server would refuse or drop are problems of the translation, as are documents that
-/// cannot be read. Services that are not among the files are one problem.
+/// Reads each document of the manifests, and of a text that is in no file, by itself; translates them, and
+/// adds a report for users who migrate from ingress-nginx. Problems of the translation include fields that
+/// the API server would refuse or drop, and documents that cannot be read. Missing Services are summed up in
+/// one problem.
 ///
 /// # Errors
 ///
@@ -88,7 +85,8 @@ pub fn check_at(
     Ok((translation, report))
 }
 
-/// Converts the Ingresses of the manifests, and of a text that is in no file. Problems with the files are among the findings.
+/// Converts the Ingresses of the manifests, and of a text that is in no file. Problems with the files are
+/// among the findings.
 ///
 /// # Errors
 ///
@@ -119,11 +117,12 @@ fn read(
     Ok((index, translation, files.old_version()))
 }
 
-/// The same for the objects of a cluster, which are listed once. Nothing is written to it.
+/// Lists the objects of a cluster once, and checks them as [`check_at`] checks files. Nothing is written to
+/// the cluster.
 ///
 /// # Errors
 ///
-/// When the API server does not list all of them in time, or refuses to.
+/// When the API server refuses to list the objects, or does not list all of them in time.
 pub async fn check_cluster(
     connection: &Connection,
     scope: Scope,
@@ -142,7 +141,7 @@ pub async fn check_cluster(
     .await
 }
 
-/// Converts the Ingresses of a cluster. Nothing is written to it.
+/// Converts the Ingresses of a cluster. Nothing is written to the cluster.
 ///
 /// # Errors
 ///
@@ -160,7 +159,7 @@ pub async fn convert_cluster(
     list(connection, scope, options, now, convert).await
 }
 
-/// Lists the objects of a cluster once, and makes something of them and their translation.
+/// Lists the objects of a cluster once, and calls `make` with them and their translation.
 async fn list<T>(
     connection: &Connection,
     scope: Scope,
@@ -188,15 +187,15 @@ async fn list<T>(
     Ok(make(index, &options, translation))
 }
 
-/// Receives the results of following a source.
+/// Receives the results while a source is followed.
 pub trait Publisher {
-    /// A new translation. It differs from the one before it.
+    /// Publishes a new translation, which differs from the previous one.
     fn publish(&mut self, translation: Arc<Translation>);
 
-    /// The condition of the watches on a cluster has changed.
+    /// Reports that the condition of the watches on a cluster has changed.
     fn note(&mut self, condition: &Condition);
 
-    /// The queue of Ingresses to review. It is asked for once; none if no webhook is served.
+    /// The queue of Ingresses to review; none if no webhook is served. The driver calls this once.
     fn reviews(&mut self) -> Option<mpsc::Receiver<Review>> {
         None
     }
@@ -210,20 +209,21 @@ impl<F: FnMut(Arc<Translation>)> Publisher for F {
     fn note(&mut self, _: &Condition) {}
 }
 
-/// Follows the manifests: translates them at the start, and again whenever they or the addresses of external names change. The
-/// first translation is published, and then each that differs from the one before it. Returns only if it cannot begin.
+/// Follows the manifests: translates them at the start, and again whenever the manifests or the addresses of
+/// external names change. Publishes the first translation, and then each that differs from the previous one.
+/// Returns only if it cannot begin.
 ///
-/// Runs on the control thread, which reads and parses files itself.
+/// The future runs on the control thread, and reads and parses files on that thread.
 ///
 /// # Errors
 ///
-/// When, at the start, a path of the options does not exist or cannot be read, or changes cannot be watched. Later failures are
-/// problems of a translation, and the objects that were read last stay in force.
+/// When, at the start, a path of the options does not exist or cannot be read, or changes cannot be watched.
+/// Later failures are problems of a translation, and the objects that were read last stay in force.
 pub async fn run(options: Options, publisher: impl Publisher) -> Result<Infallible, LoadError> {
     run_with(options, SystemResolver::new(), publisher).await
 }
 
-/// The same as [`run`], with a resolver given by the caller.
+/// Follows the manifests as [`run`] does, with a resolver given by the caller.
 ///
 /// # Errors
 ///
@@ -239,8 +239,8 @@ pub async fn run_with<R: Resolver>(
     match Driver::new(options, Source::Files(Box::new(files)), Pace::FILES, resolver, publisher).run().await {}
 }
 
-/// Follows a cluster. The first translation is published when all objects have been listed, or earlier, if they cannot be listed
-/// and a copy was kept on disk.
+/// Follows a cluster. The first translation is published when all objects have been listed. It is published
+/// earlier if they cannot be listed and a copy on disk exists.
 pub async fn run_cluster(
     connection: &Connection,
     cluster: ClusterOptions,
@@ -254,7 +254,7 @@ pub async fn run_cluster(
     Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), publisher).run().await
 }
 
-/// The Ingress for which `--serve-files` stands.
+/// The built-in Ingress that implements `--serve-files`.
 fn served_files(path: &str, class: &str) -> BuiltIn {
     let (path, class) = (format!("{path:?}"), format!("{class:?}"));
     let text = format!(
@@ -278,15 +278,16 @@ fn add_findings(
 
 struct Driver<R, O> {
     options: Options,
-    /// Classes may be missing whatever can be listed.
+    /// Classes may be missing, even if the API server can list them.
     allows_missing_classes: bool,
     source: Source,
     names: Names<R>,
     translator: Translator,
     debounce: Debounce,
-    /// When the published translation has to be made anew because a certificate becomes valid or expires.
+    /// The time at which the published translation is made again because a certificate becomes valid or
+    /// expires.
     review: Option<Instant>,
-    /// When the addresses of this machine are read next.
+    /// The time at which the addresses of this machine are read next.
     look_around: Instant,
     published: Option<Arc<Translation>>,
     condition: Condition,
@@ -297,21 +298,6 @@ struct Driver<R, O> {
 enum Source {
     Files(Box<FileSource>),
     Cluster(Box<ClusterSource>),
-}
-
-/// The objects of a cluster, and the copy of them on disk.
-struct ClusterSource {
-    cluster: Cluster,
-    kept: Option<DiskCache>,
-    /// The copy from disk, which is served until the cluster's objects have been listed.
-    from_disk: Option<Index>,
-    /// When to stop waiting for the cluster and serve the copy from disk.
-    patience_ends: Option<Instant>,
-    /// When to handle changes that do not affect what is served, such as a new status.
-    glance: Option<Instant>,
-    /// When to write the next copy to disk.
-    keep: Option<Instant>,
-    keeping: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl<R: Resolver, O: Publisher> Driver<R, O> {
@@ -386,7 +372,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         }
     }
 
-    /// Reads the addresses of this machine. Returns whether they differ from before.
+    /// Reads the addresses of this machine. Returns whether they have changed.
     fn look_around(&mut self) -> bool {
         self.look_around = Instant::now() + LOOK_AROUND_INTERVAL;
         match interfaces::addresses() {
@@ -422,7 +408,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
     }
 }
 
-/// The next review; waits for ever once there can be none.
+/// The next review; pending for ever once no review can arrive.
 async fn next(reviews: &mut Option<mpsc::Receiver<Review>>) -> Review {
     let review = match reviews {
         Some(reviews) => reviews.recv().await,
@@ -434,18 +420,16 @@ async fn next(reviews: &mut Option<mpsc::Receiver<Review>>) -> Review {
     }
 }
 
-// === impl Source ===
-
 impl Source {
-    /// Waits until something has happened. It is cancel-safe.
+    /// Waits for an event of the source. The future is cancel-safe.
     async fn changed(&mut self, options: &Options) {
         match self {
             Self::Files(files) => files.changed().await,
-            Self::Cluster(source) => source.cluster.changed(options).await,
+            Self::Cluster(source) => source.changed(options).await,
         }
     }
 
-    /// Notes that something has happened. Returns whether the objects may have changed.
+    /// Processes an event of the source. Returns whether the objects may have changed.
     fn note_change(&mut self, now: Instant) -> bool {
         match self {
             Self::Files(files) => {
@@ -456,17 +440,15 @@ impl Source {
         }
     }
 
-    /// The time of the next task.
+    /// The time of the source's next task.
     fn due(&self) -> Option<Instant> {
         match self {
             Self::Files(files) => files.due(),
-            Self::Cluster(source) => {
-                [source.patience_ends, source.glance, source.keep].into_iter().flatten().min()
-            }
+            Self::Cluster(source) => source.due(),
         }
     }
 
-    /// Does the tasks that are due. Returns whether the objects may have changed.
+    /// Runs the tasks that are due. Returns whether the objects may have changed.
     fn act(&mut self, now: Instant) -> bool {
         match self {
             Self::Files(files) => files.act(now),
@@ -474,7 +456,7 @@ impl Source {
         }
     }
 
-    /// Brings the objects up to date. Returns whether they changed.
+    /// Updates the objects. Returns whether they changed.
     fn refresh(&mut self) -> bool {
         match self {
             Self::Files(files) => files.look(),
@@ -486,110 +468,29 @@ impl Source {
     fn objects(&mut self) -> Option<(&Index, Vec<Problem>, Skipped)> {
         match self {
             Self::Files(files) => Some(files.objects()),
-            Self::Cluster(source) => {
-                let problems = source.cluster.problems().collect();
-                Some((source.index()?, problems, Skipped::new()))
-            }
+            Self::Cluster(source) => source.objects(),
         }
     }
 
     fn lacks_classes(&self) -> bool {
-        matches!(self, Self::Cluster(source) if source.cluster.lacks_classes())
+        matches!(self, Self::Cluster(source) if source.lacks_classes())
     }
 
     fn condition(&self) -> Condition {
         match self {
             Self::Files(_) => Condition::default(),
-            Self::Cluster(source) => Condition {
-                from_disk: source.cluster.index().is_none() && source.from_disk.is_some(),
-                ..source.cluster.condition()
-            },
+            Self::Cluster(source) => source.condition(),
         }
     }
 
     fn note_published(&mut self) {
-        if let Self::Cluster(source) = self
-            && source.kept.is_some()
-            && source.cluster.index().is_some()
-        {
-            source.keep.get_or_insert_with(|| Instant::now() + KEEP_INTERVAL);
+        if let Self::Cluster(source) = self {
+            source.note_published();
         }
     }
 }
 
-// === impl ClusterSource ===
-
-impl ClusterSource {
-    fn new(cluster: Cluster, kept: Option<DiskCache>) -> Self {
-        let patience_ends = kept.is_some().then(|| Instant::now() + PATIENCE);
-        Self { cluster, kept, from_disk: None, patience_ends, glance: None, keep: None, keeping: None }
-    }
-
-    fn index(&self) -> Option<&Index> {
-        self.cluster.index().or(self.from_disk.as_ref())
-    }
-
-    fn note_change(&mut self, now: Instant) -> bool {
-        if self.patience_ends.is_some() && self.cluster.index().is_some() {
-            self.patience_ends = None;
-        }
-        let changed = self.cluster.take_changed();
-        if self.cluster.take_touched() {
-            self.glance.get_or_insert(now + TOUCH_DELAY);
-        }
-        if changed && self.from_disk.is_some() && self.cluster.index().is_some() {
-            self.from_disk = None;
-            tracing::info!("the API server has told of everything: what was kept on disk is served no more");
-        }
-        changed
-    }
-
-    fn act(&mut self, now: Instant) -> bool {
-        if self.keep.take_if(|keep| *keep <= now).is_some() {
-            self.keep_copy(now);
-        }
-        if self.glance.take_if(|glance| *glance <= now).is_some() {
-            return true;
-        }
-        let is_over = self.patience_ends.take_if(|end| *end <= now).is_some();
-        is_over && self.cluster.index().is_none() && self.load()
-    }
-
-    /// Loads the copy on disk. Returns whether there is one.
-    fn load(&mut self) -> bool {
-        let Some(kept) = &self.kept else { return false };
-        let path = kept.path().display();
-        match kept.load() {
-            Ok(Some(index)) => {
-                tracing::warn!(%path, "the API server does not tell of everything: serving what was kept on disk");
-                self.from_disk = Some(index);
-                true
-            }
-            Ok(None) => false,
-            Err(error) => {
-                tracing::error!(%path, %error, "cannot read what was kept on disk");
-                false
-            }
-        }
-    }
-
-    /// Writes a copy on another thread: a slow disk must not delay a change.
-    fn keep_copy(&mut self, now: Instant) {
-        let (Some(kept), Some(index)) = (&self.kept, self.cluster.index()) else { return };
-        if self.keeping.as_ref().is_some_and(|writing| !writing.is_finished()) {
-            self.keep = Some(now + KEEP_INTERVAL);
-            return;
-        }
-        let (kept, objects): (_, Vec<Object>) = (kept.clone(), index.objects().collect());
-        self.keeping = Some(tokio::task::spawn_blocking(move || {
-            if let Err(error) = kept.save(&objects) {
-                tracing::warn!(path = %kept.path().display(), %error, "cannot keep a copy of the objects on disk");
-            }
-        }));
-    }
-}
-
-/// The time until a second since 1970: at least one second, at most [`SLEEP_MAX`].
+/// The time from now until a second since 1970: at least one second, at most [`SLEEP_MAX`].
 fn until(second: i64, now: SystemTime) -> Duration {
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let end = Duration::from_secs(u64::try_from(second).unwrap_or_default());

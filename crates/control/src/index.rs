@@ -19,24 +19,24 @@ use crate::problem::{Problem, Reason, Severity};
 
 pub use gateway_api::GatewayStores;
 
-/// Objects by kind, namespace and name.
-/// The order in which objects were added is kept until one is removed. It stands for their age where they have no creation time.
-/// Objects are shared, so that a new index of the same objects copies only pointers.
+/// Objects by kind, namespace and name. They stay in the order in which they were added until an object is
+/// removed; this order replaces the age of objects without a creation time. Objects are shared, so that a new
+/// index of the same objects copies only pointers.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Ingresses.
+    /// Ingresses of all classes, including those of other controllers.
     pub ingresses: Store<Ingress>,
-    /// Ingress classes.
+    /// The known `IngressClass`es.
     pub classes: Store<IngressClass>,
-    /// Services.
+    /// The known Services.
     pub services: Store<Service>,
-    /// Endpoint slices.
+    /// The `EndpointSlice`s of all Services.
     pub slices: Store<EndpointSlice>,
-    /// Endpoints.
+    /// The `Endpoints` of all Services.
     pub endpoints: Store<Endpoints>,
-    /// Config maps.
+    /// The `ConfigMap`s that settings and references name.
     pub configmaps: Store<ConfigMap>,
-    /// Secrets.
+    /// The Secrets that other objects name.
     pub secrets: Store<Secret>,
     /// The namespaces whose Ingresses are served; none for all namespaces.
     pub namespaces: Option<BTreeSet<String>>,
@@ -46,7 +46,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Builds an index, and returns the problems of the objects as a whole: those that occur twice.
+    /// Builds an index, and returns a problem for each object that occurs twice.
     pub fn build<'a>(objects: impl IntoIterator<Item = &'a Object>) -> (Self, Vec<Problem>) {
         let mut index = Self::default();
         let problems = objects
@@ -57,11 +57,11 @@ impl Index {
         (index, problems)
     }
 
-    /// Adds an object. Of two with the same kind, namespace and name the first stays.
+    /// Adds an object. If an object with the same kind, namespace and name exists, the first one stays.
     ///
     /// # Errors
     ///
-    /// When there is an object of that kind, namespace and name already. The problem names the place of both.
+    /// When an object of that kind, namespace and name exists already. The problem names the place of both.
     pub fn add(&mut self, object: &Object) -> Result<(), Box<Problem>> {
         match object {
             Object::Ingress(object) => self.ingresses.add(object),
@@ -79,8 +79,8 @@ impl Index {
         }
     }
 
-    /// Replaces the object with the same kind, namespace and name, or adds it. Returns whether it differs from the old one; the
-    /// status of an Ingress is not compared.
+    /// Replaces the object with the same kind, namespace and name, or adds it. Returns whether the object
+    /// differs from the old one; the status of an Ingress is not compared.
     pub fn apply(&mut self, object: &Object) -> bool {
         match object {
             Object::Ingress(object) => {
@@ -107,7 +107,7 @@ impl Index {
         }
     }
 
-    /// Removes an object. Returns whether it was there.
+    /// Removes an object. Returns whether the object existed.
     pub fn remove(&mut self, kind: &str, key: &NsName) -> bool {
         match kind {
             Ingress::KIND => self.ingresses.remove(key).is_some(),
@@ -132,7 +132,7 @@ impl Index {
         self.slices_by_service.get(service).map_or(&[], Vec::as_slice)
     }
 
-    /// Every object.
+    /// Every object of every kind.
     pub fn objects(&self) -> impl Iterator<Item = Object> {
         let ingresses = self.ingresses.iter().cloned().map(Object::Ingress);
         ingresses
@@ -190,12 +190,12 @@ impl<T: Resource> Store<T> {
         self.0.get(name).map(|ByName(object)| object)
     }
 
-    /// Whether there are none.
+    /// Whether the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All objects.
+    /// All objects of the kind, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Sourced<T>>> {
         self.0.iter().map(|ByName(object)| object)
     }
@@ -209,17 +209,19 @@ impl<T: Resource> Store<T> {
         Ok(())
     }
 
-    /// Replaces the object with the same name, which is returned, or adds it.
+    /// Adds an object, or replaces the object with the same name and returns the old one.
     fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
         self.0.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
     }
 
-    /// The same as [`apply`](Self::apply), but returns whether the object differs from the old one.
+    /// Adds or replaces an object as [`apply`](Self::apply) does, but returns whether it differs from the old
+    /// one.
     fn replace(&mut self, object: &Arc<Sourced<T>>) -> bool
     where
         T: PartialEq,
     {
-        // An object that does not change keeps its pointer: the caches of translation identify objects by their address.
+        // The pointer of an unchanged object stays the same: the caches of the translation identify objects
+        // by address.
         let is_same = self.shared(&object.key()).is_some_and(|old| **old == **object);
         if !is_same {
             self.apply(object);
@@ -241,7 +243,7 @@ impl<T: Resource> PartialEq for ByName<T> {
 impl<T: Resource> Eq for ByName<T> {}
 
 impl<T: Resource> Hash for ByName<T> {
-    /// The hash has to equal that of its [`NsName`], by which it is looked up.
+    /// The hash has to equal that of its [`NsName`], because objects are looked up by name.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.namespace().hash(state);
         self.0.name().hash(state);

@@ -1,4 +1,4 @@
-//! The addresses of this machine's interfaces: those of the network namespace that this process is in.
+//! The addresses of this machine's interfaces, in the network namespace of this process.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use nix::sys::socket::SockaddrStorage;
 
 use crate::reach;
 
-/// The current addresses, except those that no endpoint may have in any case.
+/// The current addresses, without those that [`reach::refusal`] refuses to every endpoint.
 pub(crate) fn addresses() -> std::io::Result<BTreeSet<IpAddr>> {
     let interfaces = getifaddrs()?;
     Ok(reach::own(interfaces.filter_map(|interface| interface.address.as_ref().and_then(ip))))
@@ -23,7 +23,8 @@ fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// Loopback addresses are left out. The local address of a socket with a route to the internet has to be among the others.
+    /// Loopback addresses are left out. The local address of a socket with a route to the internet has to be
+    /// in the result.
     #[test]
     fn the_address_of_a_socket_is_one_of_them() {
         let found = addresses().unwrap();

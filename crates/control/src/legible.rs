@@ -1,4 +1,5 @@
-//! Texts of others as a terminal can be shown them: what is not seen, or changes how the rest is seen, is escaped.
+//! Texts from other parties, made safe for a terminal: characters that are invisible, or change how other
+//! characters appear, are escaped.
 
 use std::borrow::Cow;
 
@@ -30,7 +31,7 @@ pub fn is_hidden(char: char) -> bool {
     char.is_control() || FORMAT.iter().any(|(first, last)| (*first..=*last).contains(&char))
 }
 
-/// A text on one line: hidden characters are escaped as `\u{1b}`, ends of lines among them.
+/// A text on one line: hidden characters, ends of lines included, are escaped as `\u{1b}`.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }

@@ -1,7 +1,9 @@
-//! The control plane: makes a [`model::Model`] from Kubernetes objects, and lists the problems that it finds on the way.
+//! The control plane: makes a [`model::Model`] from Kubernetes objects, and lists the problems that it finds
+//! on the way.
 //!
-//! No stage knows of the ones after it: [`source`] holds objects, [`index`] finds them, [`debounce`] says when to translate again,
-//! [`translate`] makes a whole new model in pure passes, and [`run`] drives the others.
+//! No stage knows of the stages after it: [`source`] holds objects, [`index`] finds them, [`debounce`]
+//! decides when to translate again, [`translate`] makes a whole new model in pure passes, and [`run`] drives
+//! the others.
 //!
 //! Never in here: a client's bytes, and how requests are served.
 

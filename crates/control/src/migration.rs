@@ -1,6 +1,8 @@
-//! For who comes over from ingress-nginx: what becomes of each annotation and key that is in use, and which Ingresses need a look.
+//! A report for users who migrate from ingress-nginx: the effect of each annotation and key that is in use,
+//! and the Ingresses that need a look.
 //!
-//! Never in here: what is served. A report says what the translation says, and nothing of its own.
+//! Never in here: what is served. A report repeats the result of the translation and adds no judgement of its
+//! own.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Write};
@@ -22,39 +24,39 @@ use crate::resolve::Resolved;
 use crate::translate::ingress::class::is_ours;
 use crate::translate::{Translation, configmap, judge, translate, value};
 
-/// A name in use.
+/// An annotation or a key that is in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Use {
     /// The annotation, without its prefix, or the key.
     pub name: &'static str,
-    /// What becomes of it.
+    /// The effect of the annotation or key in Forebay.
     #[serde(flatten)]
     pub outcome: Outcome,
-    /// How many Ingresses carry it with that outcome; 1 for a key.
+    /// The number of Ingresses that carry the annotation with this outcome; 1 for a key.
     pub count: usize,
 }
 
-/// An Ingress that behaves in another way than before.
+/// An Ingress whose behaviour differs from ingress-nginx.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Look {
-    /// The object, with its place.
+    /// The Ingress, with its file and line.
     pub ingress: String,
-    /// The object's namespace.
+    /// The namespace of the Ingress.
     pub namespace: String,
-    /// What is different, and what to do about it.
+    /// The differences, each with its remedy.
     pub why: Vec<String>,
 }
 
-/// What becomes of the Ingresses of a namespace.
+/// The numbers of a report for one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InNamespace {
-    /// The namespace.
+    /// Name of the namespace.
     pub namespace: String,
-    /// Its Ingresses of our class.
+    /// The number of Ingresses of our class.
     pub ingresses: usize,
-    /// Those of them that need a look.
+    /// The number of Ingresses that need a look.
     pub need_a_look: usize,
-    /// Those of them without a route that is served, here and by ingress-nginx.
+    /// The number of Ingresses without a served route, here and in ingress-nginx.
     pub not_served: usize,
 }
 
@@ -63,39 +65,39 @@ pub struct InNamespace {
 pub struct ToSet {
     /// The setting: a key of the `ConfigMap` with its value, or a flag.
     pub setting: &'static str,
-    /// How many Ingresses are served otherwise without it.
+    /// The number of Ingresses whose behaviour changes without this setting.
     pub ingresses: usize,
 }
 
-/// What there is to know before ingress-nginx is replaced.
+/// The facts that a user needs before replacing ingress-nginx.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The version of ingress-nginx whose defaults "as before" means; none where there is no Ingress.
+    /// The version of ingress-nginx that the report compares with; none if there is no Ingress.
     pub from: Option<Assumed>,
-    /// What to set, so that Ingresses are served as by that version.
+    /// The settings with which Ingresses are served as that version serves them.
     pub to_set: Vec<ToSet>,
-    /// Ingresses of our class.
+    /// The number of Ingresses of our class.
     pub ingresses: usize,
-    /// Their annotations, by name.
+    /// The annotations of these Ingresses, by name.
     pub annotations: Vec<Use>,
     /// The keys of the `ConfigMap`, by name.
     pub keys: Vec<Use>,
     /// The Ingresses that need a look.
     pub need_a_look: Vec<Look>,
-    /// The Ingresses without a route that is served, here and by ingress-nginx.
+    /// The Ingresses without a served route, here and in ingress-nginx.
     pub not_served: Vec<Look>,
-    /// The same numbers by namespace: those with most Ingresses that need a look first.
+    /// The numbers of each namespace; namespaces with the most Ingresses that need a look come first.
     pub namespaces: Vec<InNamespace>,
-    /// Ingresses, or parts of them, that ingress-nginx leaves out as well.
+    /// Ingresses, or parts of them, that ingress-nginx does not serve either.
     pub left_out_before: Vec<String>,
     /// Ingresses of other classes, which are not judged.
     pub other_classes: Vec<OtherClass>,
-    /// Objects that are judged: Ingresses, Gateways and routes, and the `ConfigMap` with the settings.
+    /// The number of judged objects: Ingresses, Gateways and routes, and the `ConfigMap` with the settings.
     pub judged: usize,
 }
 
 impl Report {
-    /// Describes objects, and what their translation says of them. `found` is the version of ingress-nginx that the source names.
+    /// Makes the report of a translation. `found` is the version of ingress-nginx that the source names.
     pub fn new(
         index: &Index,
         options: &Options,
@@ -120,7 +122,7 @@ impl Report {
             report.to_set = to_set(index, options, translation, now);
         }
         let differs = |problem: &&Problem| makes_a_difference(problem) || lost.contains(problem);
-        // Behind a setting that is missing there may be more: a snippet that is not looked at yet.
+        // A missing setting may hide further problems, such as those of a snippet that is not read yet.
         let known: HashSet<_> = translation.problems.iter().collect();
         let later = then.iter().flat_map(|then| &then.problems);
         let later = later.filter(|problem| makes_a_difference(problem) && !known.contains(problem));
@@ -166,12 +168,12 @@ impl Report {
         writeln!(out, "{}", self.verdict())
     }
 
-    /// How many Ingresses behave as before.
+    /// The number of Ingresses that behave as in ingress-nginx.
     pub fn as_before(&self) -> usize {
         self.ingresses.saturating_sub(self.need_a_look.len() + self.not_served.len())
     }
 
-    /// The version that is compared with and why, and what to set.
+    /// The version that the report compares with, the reason for it, and the settings to change.
     pub fn advice(&self) -> Vec<String> {
         let Some(from) = &self.from else { return Vec::new() };
         let mut lines = vec![format!("compared with ingress-nginx {}: {}", from.version, from.why)];
@@ -206,7 +208,8 @@ impl Report {
     }
 }
 
-/// The version that was before: the one that the user names, that the source names, or that the settings suggest.
+/// The version of ingress-nginx to compare with: the user's choice, or that of the source, or the one that
+/// the settings suggest.
 fn assumed(index: &Index, options: &Options, found: Option<Assumed>) -> Assumed {
     if let Some(version) = options.from {
         return Assumed { version, why: "--from says so".to_owned() };
@@ -227,14 +230,14 @@ fn assumed(index: &Index, options: &Options, found: Option<Assumed>) -> Assumed 
     Assumed { version: OldVersion::LAST, why: why.to_owned() }
 }
 
-/// The options with all defaults that ingress-nginx had before 1.12.
+/// The options with every default that ingress-nginx had before 1.12.
 fn with_all_old_defaults(options: &Options) -> Options {
     OLD_DEFAULTS.iter().fold(options.clone(), |options, (_, set)| set(options))
 }
 
 type Setter = fn(Options) -> Options;
 
-/// What sets each of those defaults.
+/// The settings that ingress-nginx 1.12 changed, each with a function that restores the old default.
 const OLD_DEFAULTS: &[(&str, Setter)] = &[
     ("annotations-risk-level: Critical in the ConfigMap", |options| {
         let defaults = OldDefaults { all_risks: true, ..options.defaults };
@@ -247,7 +250,7 @@ const OLD_DEFAULTS: &[(&str, Setter)] = &[
     ("--enable-annotation-validation=false", |options| Options { validates_annotations: false, ..options }),
 ];
 
-/// The problems of Ingresses that there were not with other defaults.
+/// The problems of Ingresses that do not exist with the other defaults.
 fn lost<'t>(translation: &'t Translation, then: &Translation) -> Vec<&'t Problem> {
     let known: HashSet<_> = then.problems.iter().collect();
     let is_of_ingress =
@@ -256,7 +259,7 @@ fn lost<'t>(translation: &'t Translation, then: &Translation) -> Vec<&'t Problem
     problems.filter(|one| one.severity != Severity::Notice && !known.contains(one)).collect()
 }
 
-/// The defaults without which Ingresses are served otherwise.
+/// The settings whose old default changes how Ingresses are served.
 fn to_set(index: &Index, options: &Options, translation: &Translation, now: SystemTime) -> Vec<ToSet> {
     let of_setting = |(setting, set): &(&'static str, Setter)| {
         let then = translate(index, &set(options.clone()), &Resolved::new(), now);
@@ -267,7 +270,7 @@ fn to_set(index: &Index, options: &Options, translation: &Translation, now: Syst
     OLD_DEFAULTS.iter().filter_map(of_setting).collect()
 }
 
-/// The Ingresses of which no route is served, without those that are among the `looks`.
+/// The Ingresses without a served route, except those among the `looks`.
 fn not_served<'i>(
     ours: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
     translation: &Translation,
@@ -279,7 +282,7 @@ fn not_served<'i>(
     let served: HashSet<_> =
         routes.filter(|(route, _)| is_served(route)).map(|(_, origin)| origin.object.clone()).collect();
     let canary = format!("{}/canary", options.annotations_prefix);
-    // A canary has no routes of its own: it takes a part of those of others.
+    // A canary has no routes of its own: it receives a share of another Ingress's requests.
     let has_routes = |ingress: &Sourced<Ingress>| ingress.metadata.annotations.get(&canary).is_none();
     let unserved = ours.filter(|one| has_routes(one) && !served.contains(&one.reference()));
     let look = |ingress: &Arc<Sourced<Ingress>>| {
@@ -296,7 +299,7 @@ fn not_served<'i>(
     unserved.map(look).filter(|look| !known.contains(look.ingress.as_str())).collect()
 }
 
-/// What a report says, by namespace.
+/// The numbers of a report, by namespace.
 fn by_namespace<'i>(
     ingresses: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
     report: &Report,
@@ -315,7 +318,7 @@ fn by_namespace<'i>(
     all
 }
 
-/// Whether requests of a route get anything but 404 or a refusal.
+/// Whether requests of a route get any response but 404 or a refusal.
 fn is_served(route: &Route) -> bool {
     let is_closed =
         route.access.as_ref().is_some_and(|it| it.unavailable.is_some() || it.forbidden.is_some());
@@ -335,7 +338,7 @@ fn listed(used: impl IntoIterator<Item = ((&'static str, Outcome), usize)>) -> V
     used.into_iter().map(|((name, outcome), count)| Use { name, outcome, count }).collect()
 }
 
-/// Whether a problem says that an Ingress does something else than in ingress-nginx.
+/// Whether a problem says that an Ingress behaves in another way than in ingress-nginx.
 fn makes_a_difference(problem: &Problem) -> bool {
     let is_of_ingress = problem.object.as_ref().is_some_and(|object| object.kind == "Ingress");
     let is_ours_alone = matches!(problem.reason, Reason::Unsupported | Reason::NotOwner | Reason::Forbidden);

@@ -13,7 +13,7 @@ use serde::ser::{Serialize, Serializer};
 pub struct NsName {
     /// Namespace; empty for kinds that are not in a namespace.
     pub namespace: String,
-    /// Name.
+    /// The name, unique for the kind within the namespace.
     pub name: String,
 }
 
@@ -59,7 +59,7 @@ pub struct ObjectRef {
     pub kind: &'static str,
     /// Namespace; empty for kinds that are not in a namespace.
     pub namespace: String,
-    /// Name.
+    /// The name, unique for the kind within the namespace.
     pub name: String,
 }
 
@@ -75,14 +75,14 @@ impl fmt::Display for ObjectRef {
 /// A port, by its number or its name (Kubernetes: `IntOrString`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PortRef {
-    /// Number.
+    /// A port number.
     Number(u16),
-    /// Name.
+    /// A port name.
     Name(String),
 }
 
 impl PortRef {
-    /// Reads a port. Digits are a number: the name of a port has to hold a letter.
+    /// Parses a port. Digits are a number, because the name of a port has to hold a letter.
     pub fn parse(text: &str) -> Self {
         text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
     }

@@ -1,6 +1,7 @@
-//! The version of the ingress-nginx that Forebay replaces, which decides what "as before" means: version 1.12 changed defaults.
+//! The version of the ingress-nginx that Forebay replaces. It decides the defaults that "as before" means:
+//! version 1.12 changed defaults.
 //!
-//! Never in here: IO, and what follows from the version for a configuration.
+//! Never in here: IO, and the effect of the version on a configuration.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,35 +11,35 @@ use serde::{Deserialize, Serialize, Serializer};
 /// A version of ingress-nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OldVersion {
-    /// The first number.
+    /// The major version number.
     pub major: u32,
-    /// The second number.
+    /// The minor version number.
     pub minor: u32,
 }
 
-/// The version that is taken for the old one, and why.
+/// The version that is assumed for the old ingress-nginx, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Assumed {
-    /// The version.
+    /// The assumed version of ingress-nginx.
     pub version: OldVersion,
-    /// How it is known.
+    /// The evidence for the version.
     pub why: String,
 }
 
 impl OldVersion {
-    /// The last one, whose defaults Forebay has.
+    /// The last release of ingress-nginx, whose defaults Forebay has.
     pub const LAST: Self = Self { major: 1, minor: 15 };
 
-    /// The first one with those defaults.
+    /// The first release with the stricter defaults.
     pub const STRICT: Self = Self { major: 1, minor: 12 };
 
-    /// Whether its defaults are less strict: `annotations-risk-level` is `Critical`, `allow-cross-namespace-resources` is
-    /// `true`, and annotations are not validated.
+    /// Whether the defaults of this version are less strict: `annotations-risk-level` is `Critical`,
+    /// `allow-cross-namespace-resources` is `true`, and annotations are not validated.
     pub fn is_lenient(self) -> bool {
         self < Self::STRICT
     }
 
-    /// The version in the image of a controller that a text names, and the image.
+    /// The controller's image in a text, and the version that the image's tag names.
     pub fn of_image(text: &str) -> Option<(Self, &str)> {
         REPOSITORIES.iter().find_map(|repository| {
             text.match_indices(repository).find_map(|(at, _)| {
@@ -52,7 +53,7 @@ impl OldVersion {
         })
     }
 
-    /// The version in values for the chart of ingress-nginx, which name it where they name the image's tag.
+    /// The version in values for the chart of ingress-nginx: that of the image's tag, if the values name one.
     pub fn of_values(text: &str) -> Option<(Self, String)> {
         #[derive(Deserialize)]
         struct Values {
@@ -71,7 +72,7 @@ impl OldVersion {
         Some((Self::of_tag(&tag)?, tag))
     }
 
-    /// The version in a tag, which may stand behind a name: `v1.11.3`, `nginx-1.9.4-rancher1`.
+    /// The version in a tag, also behind a name: `v1.11.3`, `nginx-1.9.4-rancher1`.
     fn of_tag(tag: &str) -> Option<Self> {
         let at = tag.find(|char: char| char.is_ascii_digit())?;
         let end = tag[at..].find(|char: char| !char.is_ascii_digit() && char != '.');
@@ -79,7 +80,7 @@ impl OldVersion {
     }
 }
 
-/// How the repositories of its images end: its own, its former ones, and those of distributions.
+/// The ends of the image repositories of ingress-nginx: its own, its former ones, and those of distributions.
 const REPOSITORIES: &[&str] = &[
     "ingress-nginx/controller",
     "ingress-nginx-controller",
@@ -90,7 +91,7 @@ const REPOSITORIES: &[&str] = &[
 impl FromStr for OldVersion {
     type Err = String;
 
-    /// Reads `1.11`, `1.11.3` or `v1.11.3`.
+    /// Parses `1.11`, `1.11.3` or `v1.11.3`.
     fn from_str(text: &str) -> Result<Self, String> {
         let invalid = || format!("{text:?} is no version of ingress-nginx such as 1.11");
         let mut parts = text.strip_prefix('v').unwrap_or(text).split('.');

@@ -12,7 +12,8 @@ use model::{SessionKey, Transport};
 use crate::names::{InvalidNsName, NsName, PortRef};
 use crate::old_version::OldVersion;
 
-/// Where the configuration comes from, and how it is translated. The defaults are those of ingress-nginx, if it has the option.
+/// The source of the configuration, and the settings of its translation. The defaults are those of
+/// ingress-nginx, if it has the option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Files and folders with manifests.
@@ -21,58 +22,65 @@ pub struct Options {
     pub ingress_class: String,
     /// Value of `spec.controller` in the `IngressClass`es that Forebay serves.
     pub controller_class: String,
-    /// Also serve the `IngressClass` whose name is [`ingress_class`](Self::ingress_class), whatever its controller is.
+    /// Serve also the `IngressClass` whose name is [`ingress_class`](Self::ingress_class), whatever its
+    /// controller is.
     pub ingress_class_by_name: bool,
-    /// Serve Ingresses without a class. True by default, unlike in ingress-nginx: a user who names a file wants it served.
+    /// Serve Ingresses without a class. True by default, unlike in ingress-nginx: a user who names a file
+    /// wants it served.
     pub watch_ingress_without_class: bool,
-    /// An `IngressClass` with the name [`ingress_class`](Self::ingress_class) need not exist. Manifests of applications seldom
-    /// include the class, which comes with the installation of the controller. In a cluster it has to exist.
+    /// Do not require an `IngressClass` with the name [`ingress_class`](Self::ingress_class). Manifests of
+    /// applications seldom include the class, which comes with the installation of the controller. In a
+    /// cluster it has to exist.
     pub class_may_be_missing: bool,
     /// Service for the requests that no Ingress or route matches. Its first port is used.
     pub default_backend_service: Option<NsName>,
-    /// The `ConfigMap` with the settings.
+    /// Name of the `ConfigMap` with the settings.
     pub configmap: Option<NsName>,
-    /// Addresses of Services' Pods, if nothing else gives them.
+    /// Addresses of Services' Pods, for Services without any other source of addresses.
     pub endpoints: Vec<EndpointOverride>,
-    /// Prefix of the annotations that Forebay obeys, without the slash.
+    /// Prefix of the annotations that Forebay reads, without the slash.
     pub annotations_prefix: String,
     /// Leave out Ingresses that match requests for every host.
     pub disable_catch_all: bool,
-    /// Port that the hosts of Ingresses are served at over HTTP; 0 for any free one.
+    /// Port on which the hosts of Ingresses are served over HTTP; 0 for any free port.
     pub http_port: u16,
-    /// Port that they are served at over HTTPS, which redirects name with `use-port-in-redirects`; 0 for any free one.
+    /// Port on which they are served over HTTPS; 0 for any free port. Redirects name it if
+    /// `use-port-in-redirects` is set.
     pub https_port: u16,
     /// Secret with the certificate for hosts without one of their own.
     pub default_ssl_certificate: Option<NsName>,
     /// Obey the annotation `ssl-passthrough`.
     pub ssl_passthrough: bool,
-    /// The `ConfigMap` with the TCP services.
+    /// Name of the `ConfigMap` with the TCP services.
     pub tcp_services_configmap: Option<NsName>,
-    /// The `ConfigMap` with the UDP services.
+    /// Name of the `ConfigMap` with the UDP services.
     pub udp_services_configmap: Option<NsName>,
-    /// Addresses of this machine that Gateways are given, one each; empty to serve all Gateways at every address.
+    /// Addresses of this machine to assign to Gateways, one to each; empty to serve all Gateways at every
+    /// address.
     pub gateway_addresses: Vec<IpNet>,
-    /// Ports that no TCP or UDP service may use, each with the flag that takes it.
+    /// Ports that no TCP or UDP service may use, each with the flag that reserves it.
     pub reserved_ports: Vec<(u16, &'static str)>,
-    /// The same of ports that are taken for UDP only.
+    /// Ports that no UDP service may use, each with the flag that reserves it.
     pub reserved_udp_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
     pub stream_response_threshold: Duration,
-    /// The zone of this machine. Endpoints whose hints name it are preferred; none to ignore the hints.
+    /// The zone of this machine. Endpoints whose hints name this zone are preferred; none to ignore the
+    /// hints.
     pub zone: Option<String>,
-    /// Secret that all replicas share and no client has. With the Services' uids it makes the names of endpoints in cookies.
+    /// Secret key that all replicas share and no client knows. Together with a Service's uid it derives the
+    /// names of endpoints in cookies.
     pub session_secret: Option<SessionKey>,
     /// Treat Services of type `ExternalName` as if they had no endpoints.
     pub disable_external_names: bool,
-    /// Networks that the addresses of external names have to be in; empty for all networks.
+    /// Networks that must contain the addresses of external names; empty for all networks.
     pub external_name_allow: Vec<IpNet>,
     /// The only namespace whose Ingresses are served (`--watch-namespace`); none for all.
     pub watch_namespace: Option<String>,
-    /// Check also the addresses in `EndpointSlice`s and `Endpoints`. They have to be checked in a cluster, where everybody with
-    /// write access to a namespace can write them. Files belong to the operator.
+    /// Check also the addresses in `EndpointSlice`s and `Endpoints`. This is necessary in a cluster, where
+    /// every user with write access to a namespace can write them. Files belong to the operator.
     pub judges_endpoints: bool,
-    /// This process shares the network namespace of its node (`hostNetwork`, or no Pod at all), so that other processes there have
-    /// its addresses too.
+    /// This process shares the network namespace of its node (`hostNetwork`, or no Pod at all), so that other
+    /// processes there have its addresses too.
     pub shares_addresses: bool,
     /// The current addresses of this machine.
     pub own_addresses: BTreeSet<IpAddr>,
@@ -80,49 +88,50 @@ pub struct Options {
     pub deep_inspect: bool,
     /// Accept only the characters that ingress-nginx accepts.
     pub validates_annotations: bool,
-    /// What becomes of locations that ask for a web application firewall.
+    /// Handling of locations that request a web application firewall.
     pub waf_unenforced: Unenforced,
-    /// The version of ingress-nginx that was before, where the user names it; only what is reported depends on it.
+    /// The version of the former ingress-nginx, if the user names it. It affects reports only.
     pub from: Option<OldVersion>,
-    /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` does not have.
+    /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` lacks.
     pub defaults: OldDefaults,
-    /// What becomes of lines of snippets that are not understood but restrict nobody.
+    /// Handling of snippet lines that are not understood but restrict no client.
     pub snippets_unenforced: Unenforced,
-    /// There is memory for a cache.
+    /// The process has memory for a cache.
     pub has_cache: bool,
-    /// Who the replicas are that share a cache and limits, for routes that ask for that; none where nobody does.
+    /// The replicas that share a cache and limits, for routes that request it; none where replicas share
+    /// nothing.
     pub replicas: Option<ReplicaOptions>,
-    /// A Redis counts what replicas count together.
+    /// Replicas count shared limits in a Redis.
     pub has_limit_redis: bool,
-    /// There is a folder whose files are served.
+    /// The process has a root folder from which files are served.
     pub has_files_root: bool,
-    /// The path at every host at which all files of that folder are served.
+    /// The path, at every host, under which all files of the root folder are served.
     pub serve_files: Option<String>,
 }
 
-/// Who the replicas are.
+/// The replicas of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaOptions {
     /// Service whose endpoints are the replicas.
     pub service: NsName,
-    /// Which of them this process is.
+    /// The address of this process among the replicas.
     pub own: IpAddr,
-    /// They tell each other what they count.
+    /// Replicas exchange their counts with each other.
     pub counts_together: bool,
 }
 
-/// What becomes of what asks for a protection that there is not.
+/// The handling of a location that requests a protection which is not available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unenforced {
-    /// It is served without.
+    /// The location is served without the protection.
     Serve,
-    /// It is closed.
+    /// Requests for the location are refused.
     #[default]
     Close,
 }
 
-/// Which keys of the `ConfigMap` have the default that they had before ingress-nginx 1.12. A check compares what follows from them;
-/// nothing is served by them.
+/// The keys of the `ConfigMap` that have their default from before ingress-nginx 1.12. Only a check uses old
+/// defaults, to compare the results; requests are never served with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OldDefaults {
     /// `annotations-risk-level` is `Critical`.
@@ -191,25 +200,26 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The flag that takes a port for this proxy itself, if one does.
+    /// The flag that reserves a port for this proxy itself; none if the port is free.
     pub(crate) fn reserved(&self, transport: Transport, port: u16) -> Option<&'static str> {
         let of_udp = self.reserved_udp_ports.iter().filter(|_| transport == Transport::Udp);
         self.reserved_ports.iter().chain(of_udp).find(|(own, _)| *own == port).map(|(_, flag)| *flag)
     }
 
-    /// Whether replicas can count together.
+    /// Whether replicas can share counts.
     pub(crate) fn counts_with_replicas(&self) -> bool {
         self.has_limit_redis || self.replicas.as_ref().is_some_and(|replicas| replicas.counts_together)
     }
 
-    /// The same, where all files of the root are served at a path of every host, whatever else there is.
+    /// The options for serving all files of the root folder at a path of every host, beside any other
+    /// configuration.
     #[must_use]
     pub fn serving_files(self, path: Option<String>) -> Self {
         Self { serve_files: path, watch_ingress_without_class: true, class_may_be_missing: true, ..self }
     }
 }
 
-/// Reads a network in CIDR notation. An address alone is a network that holds only itself.
+/// Parses a network in CIDR notation. An address alone is a network that holds only this address.
 ///
 /// # Errors
 ///
@@ -221,33 +231,33 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
 
 /// The addresses of a Service's Pods: `NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]`.
 ///
-/// A host may be a name. It is looked up once, when the text is read. The first IPv4 address is preferred to an IPv6 one: a server
-/// on `localhost` often listens on IPv4 only.
+/// A host may be a name, which is looked up once, when the text is read. The first IPv4 address is preferred
+/// to an IPv6 address: a server on `localhost` often listens on IPv4 only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointOverride {
-    /// The Service.
+    /// The Service that gets the addresses.
     pub service: NsName,
     /// Port of the Service; none for all of its ports.
     pub port: Option<PortRef>,
-    /// The addresses.
+    /// The addresses of the Service's Pods.
     pub addresses: Vec<SocketAddr>,
 }
 
 /// The text is not an [`EndpointOverride`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOverride {
-    /// There is no `=`, or one of its sides is empty.
+    /// The text has no `=`, or one of its sides is empty.
     #[error("{0:?} is not of the form NAMESPACE/SERVICE[:PORT]=HOST:PORT[,HOST:PORT]")]
     Form(String),
     /// The text before the `=` is not the name of a Service.
     #[error(transparent)]
     Service(#[from] InvalidNsName),
-    /// The text after the `=` holds something that is not an address.
+    /// The text after the `=` holds a part that is not an address.
     #[error("{address:?} is not an address of the form HOST:PORT: {reason}")]
     Address {
         /// The part that is not an address.
         address: String,
-        /// The error.
+        /// The reason why the address cannot be used.
         reason: String,
     },
 }

@@ -1,22 +1,22 @@
-//! What becomes of an annotation, or of a key of the `ConfigMap`.
+//! The effect of an annotation, or of a key of the `ConfigMap`.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What becomes of an annotation, or of a key of the `ConfigMap`, with the value that it has.
+/// The effect that an annotation, or a key of the `ConfigMap`, has with its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "becomes", content = "how")]
 pub enum Outcome {
-    /// It does what it does in ingress-nginx.
+    /// The effect is the same as in ingress-nginx.
     Works,
-    /// It does less, or something else.
+    /// The effect is weaker than in ingress-nginx, or another one.
     Differs(String),
-    /// It has no effect here, and needs none.
+    /// The setting has no effect in Forebay, and needs none.
     WithoutEffect(String),
-    /// What it guards is closed, since it cannot be enforced.
+    /// The locations that the setting protects are closed, because Forebay cannot enforce it.
     Closed(String),
-    /// Its value is not one that ingress-nginx accepts. The same becomes of it as there.
+    /// The value is not one that ingress-nginx accepts. Forebay treats it in the same way.
     BadValue(String),
 }
 

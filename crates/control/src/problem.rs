@@ -10,16 +10,16 @@ use crate::objects::{At, Resource, Sourced};
 /// The severity of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Something that the object asks for is not served.
+    /// A part of the object is not served.
     Error,
-    /// Something is served in another way than the object asks for.
+    /// A part of the object is served in another way than the object requests.
     Warning,
-    /// Information; nothing needs to be done.
+    /// Information that needs no action.
     Notice,
 }
 
 impl Severity {
-    /// The name in lower case.
+    /// The name of the severity, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -38,9 +38,9 @@ impl fmt::Display for Severity {
 /// A problem of the configuration, or information about it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
-    /// How bad it is.
+    /// Severity of the problem.
     pub severity: Severity,
-    /// The object that has the problem; none if the problem is not that of an object.
+    /// The object that has the problem; none for a problem of the whole configuration.
     pub object: Option<ObjectRef>,
     /// The uid of the object, which Events need; none for objects in files.
     pub uid: Option<String>,
@@ -50,11 +50,12 @@ pub struct Problem {
     pub line: Option<u32>,
     /// The kind of problem.
     pub reason: Reason,
-    /// What is wrong, and what to do about it.
+    /// The problem, and its remedy.
     pub message: String,
 }
 
-/// The kind of a problem. It becomes the reason of the Event, and the webhook decides by it whether to refuse.
+/// The kind of a problem. It becomes the reason of the Event, and decides whether the webhook refuses the
+/// object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// A value of the object is invalid, whatever other objects there are.
@@ -63,28 +64,28 @@ pub enum Reason {
     Annotation,
     /// The object names something that does not exist or cannot be used.
     Missing,
-    /// The object names a Secret that does not exist or cannot be used. Often the Secret is created later: certificate managers
-    /// begin when they see the Ingress.
+    /// The object names a Secret that does not exist or cannot be used. The Secret is often created later:
+    /// certificate managers start when the Ingress exists.
     Secret,
-    /// Another object has the host or path already.
+    /// Another object owns the host or path already.
     Conflict,
-    /// The object asks for something that only the owner of the host may ask for.
+    /// The object requests something that only the owner of the host may request.
     NotOwner,
-    /// The object asks for something that flags or settings do not allow.
+    /// The object requests something that flags or settings do not allow.
     Forbidden,
-    /// The object asks for something that Forebay does not support.
+    /// The object requests something that Forebay does not support.
     Unsupported,
-    /// The object asks for something that has no effect in this configuration.
+    /// The object requests something that has no effect in this configuration.
     NoEffect,
     /// The object cannot be decoded.
     Undecodable,
-    /// Information.
+    /// Information about the object, without a fault.
     Note,
 }
 
 impl Reason {
-    /// The reason in an Event. Users have alerts on these names, so that they must not change. `AnnotationParsingFailed` is the
-    /// name that ingress-nginx uses.
+    /// The reason in an Event. Users have alerts on these names, so they must not change.
+    /// `AnnotationParsingFailed` is the name that ingress-nginx uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "Invalid",
@@ -105,7 +106,7 @@ impl Reason {
 /// Longest message, in bytes. A message may quote a value, which can be as long as an object: a megabyte.
 const MESSAGE_BYTES_MAX: usize = 2000;
 
-/// The message; if it is too long, its beginning and its length.
+/// Cuts a message that is too long: its beginning and its length remain.
 fn bounded(message: String) -> String {
     if message.len() <= MESSAGE_BYTES_MAX {
         return message;
@@ -135,7 +136,7 @@ impl Problem {
         object: &Sourced<T>,
         message: impl Into<String>,
     ) -> Self {
-        Self::in_place(severity, &Place::of(object), message)
+        Self::in_place(severity, &SourceLocation::of(object), message)
     }
 
     /// The same problem with another reason.
@@ -151,10 +152,10 @@ impl Problem {
         value: &At<V>,
         message: impl Into<String>,
     ) -> Self {
-        Self::in_place(severity, &Place::at(object, value), message)
+        Self::in_place(severity, &SourceLocation::at(object, value), message)
     }
 
-    /// A problem of an annotation, which is that of the whole object where the object does not carry it.
+    /// A problem of an annotation, or of the whole object if the object does not carry the annotation.
     pub(crate) fn of_annotation<T: Resource>(
         severity: Severity,
         object: &Sourced<T>,
@@ -168,8 +169,8 @@ impl Problem {
     }
 
     /// A problem at a place.
-    pub(crate) fn in_place(severity: Severity, place: &Place, message: impl Into<String>) -> Self {
-        let Place { object, uid, file, line } = place;
+    pub(crate) fn in_place(severity: Severity, place: &SourceLocation, message: impl Into<String>) -> Self {
+        let SourceLocation { object, uid, file, line } = place;
         Self {
             object: Some(object.clone()),
             uid: uid.clone(),
@@ -182,9 +183,9 @@ impl Problem {
 
 /// An object, or one value in it, with its file and line.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub(crate) object: ObjectRef,
-    /// Its uid; none for objects in files.
+    /// The uid of the object; none for objects in files.
     pub(crate) uid: Option<String>,
     /// The file; none if the object is not from a file.
     pub(crate) file: Option<Arc<Path>>,
@@ -192,7 +193,7 @@ pub(crate) struct Place {
     pub(crate) line: Option<u32>,
 }
 
-impl Place {
+impl SourceLocation {
     /// The place of an object as a whole.
     pub(crate) fn of<T: Resource>(object: &Sourced<T>) -> Self {
         let origin = &object.origin;
@@ -204,7 +205,7 @@ impl Place {
         }
     }
 
-    /// The place of settings that hold for the whole proxy, of which nothing is said.
+    /// The place of settings that hold for the whole proxy; its problems are never reported.
     pub(crate) fn of_proxy() -> Self {
         let object = ObjectRef { kind: "", namespace: String::new(), name: String::new() };
         Self { object, uid: None, file: None, line: None }
@@ -217,7 +218,7 @@ impl Place {
     }
 }
 
-/// `examples/a.yaml:12: Ingress default/web: what is wrong`.
+/// The text is `examples/a.yaml:12: Ingress default/web: MESSAGE`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {

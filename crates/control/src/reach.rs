@@ -1,6 +1,6 @@
-//! Which addresses endpoints may have. Whoever can write a Service decides where requests go. The addresses that are refused here
-//! are those that the author could not reach himself but Forebay could: Forebay's own, and those that only the machine itself
-//! should reach.
+//! Addresses that endpoints may have. The author of a Service decides where requests go. This module refuses
+//! the addresses that Forebay can reach and the author could not: Forebay's own, and those that only the
+//! machine itself should reach.
 //!
 //! Never in here: names, IO.
 
@@ -21,8 +21,8 @@ const REFUSED: &[(IpNet, &str)] = &[
     (v4([255, 255, 255, 255], 32), "it is the broadcast address"),
     (v6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10), "it is a link-local address"),
     (v6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8), "it is a multicast address"),
-    // Metadata services of clouds that are not at a link-local address. They hand out the machine's credentials to everybody who
-    // asks from that machine.
+    // Metadata services of clouds that are not at a link-local address. They give the machine's credentials
+    // to every process of the machine.
     (v4([100, 100, 100, 200], 32), "it is the metadata service of Alibaba Cloud"),
     (v4([192, 0, 0, 192], 32), "it is the metadata service of Oracle Cloud"),
     (v4([168, 63, 129, 16], 32), "it is the host agent of Azure"),
@@ -33,8 +33,8 @@ const REFUSED: &[(IpNet, &str)] = &[
     ),
 ];
 
-/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address: IPv4-mapped and IPv4-compatible addresses (RFC 4291 section
-/// 2.5.5), and the well-known prefix of NAT64 (RFC 6052 section 2.1).
+/// Prefixes of IPv6 addresses whose last 32 bits are an IPv4 address: IPv4-mapped and IPv4-compatible
+/// addresses (RFC 4291 section 2.5.5), and the well-known prefix of NAT64 (RFC 6052 section 2.1).
 const EMBEDDING: &[Ipv6Net] = &[
     Ipv6Net::new_assert(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96),
     Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 96),
@@ -50,18 +50,20 @@ const fn v6(address: Ipv6Addr, bits: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(address, bits))
 }
 
-/// Why no endpoint may have this address, whatever the source; none if one may.
+/// The reason why no endpoint may have this address, whatever the source; none if an endpoint may have it.
 pub(crate) fn refusal(ip: IpAddr) -> Option<&'static str> {
     let (ip, inner) = (ip.to_canonical(), inner(ip));
     REFUSED.iter().find(|(network, _)| network.contains(&ip) || network.contains(&inner)).map(|(_, why)| *why)
 }
 
-/// Whether an address is one of these. An IPv6 address that embeds an IPv4 address counts as that one.
+/// Whether the addresses include this one. An IPv6 address that embeds an IPv4 address counts as the IPv4
+/// address.
 pub(crate) fn is_one_of(addresses: &BTreeSet<IpAddr>, ip: IpAddr) -> bool {
     addresses.contains(&ip.to_canonical()) || addresses.contains(&inner(ip))
 }
 
-/// Whether an address is in one of these networks. An IPv6 address that embeds an IPv4 address counts as that one.
+/// Whether an address is in one of these networks. An IPv6 address that embeds an IPv4 address counts as the
+/// IPv4 address.
 pub(crate) fn is_within(networks: &[IpNet], ip: IpAddr) -> bool {
     let (ip, inner) = (ip.to_canonical(), inner(ip));
     networks.iter().any(|network| network.contains(&ip) || network.contains(&inner))

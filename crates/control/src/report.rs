@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 
-use model::{Action, Backends, Cluster, Host, PathKind, RequestFilter, Route};
+use model::{Action, Backends, Cluster, Host, RequestFilter, Route};
 
 use crate::legible;
 use crate::problem::Severity;
@@ -16,11 +16,11 @@ use crate::translate::{RouteOrigin, Translation};
 pub struct Row {
     /// The host; `*` for all hosts that no other row names.
     pub host: String,
-    /// The path.
+    /// The path as the object declares it.
     pub path: String,
     /// `Exact`, `Prefix` or `ImplementationSpecific`.
     pub path_type: &'static str,
-    /// What becomes of requests: `ok`, `redirect`, `closed 503`, `no endpoints`, `answer 404` and the like.
+    /// The result of a request: `ok`, `redirect`, `closed 503`, `no endpoints`, `answer 404` and the like.
     pub state: String,
     /// Name of the upstream, or the response if there is no upstream.
     pub upstream: String,
@@ -30,7 +30,7 @@ pub struct Row {
     pub origin: String,
 }
 
-/// The rows of a translation, in the order of its hosts and routes. A route that several listeners have is one row.
+/// The rows of a translation, in the order of its hosts and routes. A route of several listeners is one row.
 pub fn rows(translation: &Translation) -> Vec<Row> {
     let mut origins = translation.origins.iter().flat_map(|origins| origins.iter());
     let mut told: HashSet<(String, usize, String)> = HashSet::new();
@@ -51,11 +51,7 @@ fn row(translation: &Translation, host: &Host, route: &Route, origin: &RouteOrig
     Row {
         host: if host.name == model::HostName::Any { "*".to_owned() } else { host.name.to_string() },
         path: route.path.path().to_owned(),
-        path_type: match route.path.kind() {
-            PathKind::Exact => "Exact",
-            PathKind::Prefix => "Prefix",
-            PathKind::Regex => "Regex",
-        },
+        path_type: route.path.kind().as_str(),
         state: state(translation, route),
         upstream,
         endpoints,
@@ -63,7 +59,7 @@ fn row(translation: &Translation, host: &Host, route: &Route, origin: &RouteOrig
     }
 }
 
-/// What becomes of requests for a route: the first of the states that holds.
+/// The result of a request for a route: the first state that applies.
 fn state(translation: &Translation, route: &Route) -> String {
     let is_closed = |status: &str| format!("closed {status}");
     if let Some(access) = &route.access {
@@ -129,7 +125,7 @@ fn endpoints(cluster: &Cluster) -> String {
     addresses.collect::<Vec<_>>().join(" ")
 }
 
-/// `Ingress default/web (examples/web.yaml:12)`.
+/// The text is `Ingress default/web (examples/web.yaml:12)`.
 impl fmt::Display for RouteOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.object)?;

@@ -1,16 +1,22 @@
 //! Resolves names outside the cluster (`ExternalName`).
 //!
-//! Translation never waits for DNS: it returns the names that it needs and uses the addresses that are known. The driver resolves
-//! the names meanwhile, and translates again when addresses change. A request never waits for DNS either.
+//! Translation never waits for DNS: it returns the names that it needs and uses the addresses that are
+//! known. The driver resolves the names meanwhile, and translates again when addresses change. A request
+//! never waits for DNS either.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ResolveHosts, ResolverOpts};
+use domain::base::iana::Rtype;
+use domain::base::name::Name;
+use domain::resolv::StubResolver;
+use domain::resolv::lookup::host::FoundHosts;
+use domain::resolv::stub::Answer as Message;
+use domain::resolv::stub::conf::ResolvConf;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -26,10 +32,11 @@ pub const KEPT_MAX: Duration = Duration::from_mins(5);
 /// Time before a name is looked up again after an error.
 pub const RETRY: Duration = Duration::from_secs(5);
 
-/// Most look-ups at a time. Others wait: each host may have a name of its own that is needed.
+/// The most look-ups at the same time; further look-ups queue. The number of names is unbounded, because each
+/// host may need a name of its own.
 pub const LOOKUPS_MAX: usize = 64;
 
-/// Resolves names.
+/// A DNS resolver: the system's, or a test's.
 pub trait Resolver: Clone + Send + Sync + 'static {
     /// The addresses of a name, and their time to live.
     fn look_up(&self, name: String) -> impl Future<Output = Answer> + Send;
@@ -38,24 +45,29 @@ pub trait Resolver: Clone + Send + Sync + 'static {
 /// Addresses with their time to live, or the error.
 pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 
-/// Asks the name servers in `/etc/resolv.conf`. `/etc/hosts` is not read: it holds names of this machine, which authors of Services
-/// have no right to.
+/// Asks the name servers in `/etc/resolv.conf`. `/etc/hosts` is not read: it holds names of this machine,
+/// which authors of Services have no right to.
 #[derive(Clone)]
-pub struct SystemResolver(Option<TokioResolver>);
+pub struct SystemResolver(Option<Arc<StubResolver>>);
 
 impl SystemResolver {
     /// Reads `/etc/resolv.conf`. Without a usable one, every look-up is an error.
     pub fn new() -> Self {
-        let built = TokioResolver::builder_tokio().and_then(|mut builder| {
-            restrict(builder.options_mut());
-            builder.build()
-        });
-        Self(built.inspect_err(|error| tracing::warn!(%error, "no resolver for external names")).ok())
+        let mut conf = ResolvConf::new();
+        let read = conf.parse_file("/etc/resolv.conf");
+        Self(match read {
+            Ok(()) => Some(stub_of(conf)),
+            Err(error) => {
+                tracing::warn!(%error, "no resolver for external names");
+                None
+            }
+        })
     }
 }
 
-fn restrict(options: &mut ResolverOpts) {
-    options.use_hosts_file = ResolveHosts::Never;
+fn stub_of(mut conf: ResolvConf) -> Arc<StubResolver> {
+    conf.finalize();
+    Arc::new(StubResolver::from_conf(conf))
 }
 
 impl Default for SystemResolver {
@@ -67,18 +79,45 @@ impl Default for SystemResolver {
 impl Resolver for SystemResolver {
     async fn look_up(&self, name: String) -> Answer {
         let resolver = self.0.as_ref().ok_or("there is no usable /etc/resolv.conf")?;
-        // The dot at the end keeps search domains out: the name of an `ExternalName` Service is absolute.
-        let found = resolver.lookup_ip(format!("{name}.")).await.map_err(|error| error.to_string())?;
-        let holds = found.valid_until().saturating_duration_since(Instant::now());
-        Ok((found.iter().collect(), holds))
+        // The name of an `ExternalName` Service is absolute: search domains are not tried.
+        let name: Name<Vec<u8>> = name.parse().map_err(|_| "the name is no domain name")?;
+        let (v4, v6) = tokio::join!(ask(resolver, &name, Rtype::A), ask(resolver, &name, Rtype::AAAA));
+        let shortest = [&v4, &v6].into_iter().flatten().filter_map(shortest_ttl).min();
+        let codes = [&v4, &v6].map(|message| message.as_ref().ok().map(|message| message.header().rcode()));
+        let found = FoundHosts::<StubResolver>::new(v6, v4).map_err(|error| error.to_string())?;
+        let addresses: Vec<_> = found.iter().collect();
+        if addresses.is_empty() {
+            let codes: BTreeSet<_> = codes.into_iter().flatten().map(|code| code.to_string()).collect();
+            return Err(format!("no addresses ({})", Vec::from_iter(codes).join(", ")));
+        }
+        Ok((addresses, shortest.unwrap_or_default()))
     }
 }
 
-/// Keeps the addresses of the names that are needed, and of no others.
+/// The shortest TTL of the records that lead to the addresses: aliases, and those of the canonical name.
+fn shortest_ttl(message: &Message) -> Option<Duration> {
+    let canonical = message.canonical_name()?;
+    let records = message.answer().ok()?.flatten();
+    let used = records.filter(|record| record.rtype() == Rtype::CNAME || record.owner() == canonical);
+    used.map(|record| record.ttl().into_duration()).min()
+}
+
+/// Sends a query, and repeats it after a timeout, because a datagram may be lost.
+async fn ask(resolver: &StubResolver, name: &Name<Vec<u8>>, kind: Rtype) -> io::Result<Message> {
+    for _ in 1..resolver.options().attempts {
+        match resolver.query((name, kind)).await {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+            answer => return answer,
+        }
+    }
+    resolver.query((name, kind)).await
+}
+
+/// Resolves the names that a translation needs, and caches their addresses.
 pub(crate) struct Names<R> {
     resolver: R,
     resolved: Resolved,
-    /// When to look each name up again; none while a look-up is under way.
+    /// The time of the next look-up of each name; none while a look-up is running.
     due: HashMap<String, Option<Instant>>,
     turns: Arc<Semaphore>,
     lookups: JoinSet<(String, Answer)>,
@@ -119,7 +158,8 @@ impl<R: Resolver> Names<R> {
                 Some(done) = self.lookups.join_next() => {
                     let Ok((name, answer)) = done else { continue };
                     let mut differs = self.take(name, answer, Instant::now());
-                    // What has come in meanwhile is told of at once: each change is translated.
+                    // Look-ups that ended meanwhile are reported together, because each report causes a
+                    // translation.
                     while let Some(done) = self.lookups.try_join_next() {
                         let Ok((name, answer)) = done else { continue };
                         differs |= self.take(name, answer, Instant::now());
@@ -146,14 +186,14 @@ impl<R: Resolver> Names<R> {
         let (name, resolver, turns) = (name.to_owned(), self.resolver.clone(), Arc::clone(&self.turns));
         self.due.insert(name.clone(), None);
         self.lookups.spawn(async move {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             let _turn = turns.acquire().await;
             let answer = resolver.look_up(name.clone()).await;
             (name, answer)
         });
     }
 
-    /// Takes the result of a look-up. Returns whether it differs from the one before.
+    /// Stores the result of a look-up. Returns whether the result differs from the previous one.
     fn take(&mut self, name: String, answer: Answer, now: Instant) -> bool {
         let Some(due) = self.due.get_mut(&name) else { return false };
         let holds = answer.as_ref().map_or(RETRY, |(_, holds)| (*holds).clamp(KEPT_MIN, KEPT_MAX));
@@ -164,7 +204,8 @@ impl<R: Resolver> Names<R> {
                 addresses.sort_unstable();
                 Ok(addresses)
             }
-            // An error keeps the addresses that are known: a name server that fails for a moment must not take endpoints away.
+            // An error keeps the addresses that are known: a name server that fails for a moment must not
+            // take endpoints away.
             Err(_) if matches!(known, Some(Ok(_))) => return false,
             Err(why) => Err(why),
         };
@@ -174,8 +215,9 @@ impl<R: Resolver> Names<R> {
     }
 }
 
-/// Names that resolve to this machine, and addresses written as names. Some resolvers read a name whose last label is a number as
-/// an address, such as `127.1`, `0x7f.1` or `2130706433` (WHATWG URL, "ends in a number").
+/// Whether a name resolves to this machine, or is an address written as a name. Some resolvers read a name
+/// whose last label is a number as an address, such as `127.1`, `0x7f.1` or `2130706433` (WHATWG URL, "ends
+/// in a number").
 pub(crate) fn is_forbidden(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
@@ -188,6 +230,14 @@ pub(crate) fn is_forbidden(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use domain::base::iana::{Class, Rcode};
+    use domain::base::{MessageBuilder, RecordData, Ttl};
+    use domain::rdata::{A, Aaaa, AllRecordData, Cname};
+    use domain::resolv::stub::conf::{ServerConf, Transport};
+    use tokio::net::UdpSocket;
+
     use super::*;
 
     #[test]
@@ -200,12 +250,77 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_of_this_machine_are_no_outside_names() {
-        let mut options = ResolverOpts::default();
-        options.use_hosts_file = ResolveHosts::Always;
-        restrict(&mut options);
-        assert_eq!(options.use_hosts_file, ResolveHosts::Never);
+    /// A name server that sends `answer(n, question)` to the `n`th datagram; none sends nothing.
+    async fn name_server(
+        mut answer: impl FnMut(usize, &Query) -> Option<Vec<u8>> + Send + 'static,
+    ) -> SystemResolver {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut conf = ResolvConf::new();
+        conf.servers.push(ServerConf::new(socket.local_addr().unwrap(), Transport::UdpTcp));
+        conf.options.timeout = Duration::from_millis(200);
+        tokio::spawn(async move {
+            for number in 0.. {
+                let mut buffer = vec![0; 1500];
+                let (len, client) = socket.recv_from(&mut buffer).await.unwrap();
+                buffer.truncate(len);
+                if let Some(answer) = answer(number, &Query::from_octets(buffer).unwrap()) {
+                    socket.send_to(&answer, client).await.unwrap();
+                }
+            }
+        });
+        SystemResolver(Some(stub_of(conf)))
+    }
+
+    type Query = domain::base::Message<Vec<u8>>;
+    type Data = AllRecordData<Vec<u8>, Name<Vec<u8>>>;
+
+    /// A response with the records that match this question.
+    fn answered(query: &Query, code: Rcode, records: &[(&str, u32, Data)]) -> Vec<u8> {
+        let mut answer = MessageBuilder::new_vec().start_answer(query, code).unwrap();
+        let asked = query.sole_question().unwrap().qtype();
+        for (owner, ttl, data) in records {
+            if data.rtype() == asked || data.rtype() == Rtype::CNAME {
+                let owner: Name<Vec<u8>> = owner.parse().unwrap();
+                answer.push((owner, Class::IN, Ttl::from_secs(*ttl), data.clone())).unwrap();
+            }
+        }
+        answer.finish()
+    }
+
+    #[tokio::test]
+    async fn addresses_are_those_of_the_canonical_name_for_the_shortest_ttl() {
+        let resolver = name_server(|_, query| {
+            let alias = Cname::new("b.test".parse().unwrap());
+            let records = [
+                ("a.test", 300, alias.into()),
+                ("b.test", 60, A::from_octets(192, 0, 2, 1).into()),
+                ("c.test", 5, A::from_octets(192, 0, 2, 9).into()),
+                ("b.test", 90, Aaaa::new("2001:db8::1".parse().unwrap()).into()),
+            ];
+            Some(answered(query, Rcode::NOERROR, &records))
+        });
+        let (mut addresses, holds) = resolver.await.look_up("a.test".to_owned()).await.unwrap();
+        addresses.sort_unstable();
+        assert_eq!(addresses, ["192.0.2.1".parse::<IpAddr>().unwrap(), "2001:db8::1".parse().unwrap()]);
+        assert_eq!(holds, Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn a_name_without_addresses_is_an_error() {
+        for (code, text) in [(Rcode::NXDOMAIN, "NXDOMAIN"), (Rcode::NOERROR, "NOERROR")] {
+            let resolver = name_server(move |_, query| Some(answered(query, code, &[]))).await;
+            let why = resolver.look_up("a.test".to_owned()).await.unwrap_err();
+            assert_eq!(why, format!("no addresses ({text})"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_whose_answer_is_lost_is_asked_again() {
+        let records = [("a.test", 60, A::from_octets(192, 0, 2, 1).into())];
+        let resolver =
+            name_server(move |number, query| (number > 1).then(|| answered(query, Rcode::NOERROR, &records)));
+        let (addresses, _) = resolver.await.look_up("a.test".to_owned()).await.unwrap();
+        assert_eq!(addresses, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
     }
 
     #[derive(Clone)]
@@ -217,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Tells of each look-up that has begun.
+    /// A resolver that reports the start of each look-up to the test.
     #[derive(Clone)]
     struct Telling(tokio::sync::mpsc::UnboundedSender<String>);
 
@@ -240,7 +355,7 @@ mod tests {
         for _ in 0..=LOOKUPS_MAX {
             begun.recv().await.expect("a look-up");
         }
-        // The others have had their chance: all tasks run on this thread.
+        // The other tasks get a turn, because all tasks run on this thread.
         tokio::task::yield_now().await;
         assert!(begun.try_recv().is_err(), "one answered, and as many as may be at a time are waited for");
     }

@@ -1,26 +1,26 @@
-//! Takes a review from the webhook's thread to the control thread, which holds the objects, and returns the objects that can affect
-//! it.
+//! The queue between the webhook's thread and the control thread: carries a review to the control thread,
+//! which holds the objects, and returns the objects that can affect the answer.
 //!
 //! The control thread only selects these objects. The webhook's thread parses, translates and answers.
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::admission::{Request, Surroundings};
+use crate::admission::{Request, ReviewContext};
 use crate::index::Index;
 use crate::options::Options;
 
-/// Most reviews that wait for the control thread.
+/// The most reviews that wait for the control thread.
 const REVIEWS_WAITING_MAX: usize = 64;
 
 /// The sender of reviews, for the webhook's thread.
 #[derive(Clone, Debug)]
 pub struct Reviews(mpsc::Sender<Review>);
 
-/// A review that waits for the objects that can affect it.
+/// A review that waits for the objects that can affect its answer.
 #[derive(Debug)]
 pub struct Review {
     request: Request,
-    answer: oneshot::Sender<(Request, Surroundings)>,
+    answer: oneshot::Sender<(Request, ReviewContext)>,
 }
 
 /// Too many reviews wait, or the control plane has ended.
@@ -29,7 +29,7 @@ pub struct Review {
 pub struct Busy;
 
 impl Reviews {
-    /// A sender and the receiver for the control thread.
+    /// Creates a sender, and the receiver for the control thread.
     pub fn channel() -> (Self, mpsc::Receiver<Review>) {
         let (sender, receiver) = mpsc::channel(REVIEWS_WAITING_MAX);
         (Self(sender), receiver)
@@ -40,7 +40,7 @@ impl Reviews {
     /// # Errors
     ///
     /// When too many reviews wait, or the control plane has ended.
-    pub async fn surroundings(&self, request: Request) -> Result<(Request, Surroundings), Busy> {
+    pub async fn surroundings(&self, request: Request) -> Result<(Request, ReviewContext), Busy> {
         let (answer, answered) = oneshot::channel();
         self.0.try_send(Review { request, answer }).map_err(|_| Busy)?;
         answered.await.map_err(|_| Busy)
@@ -48,14 +48,14 @@ impl Reviews {
 }
 
 impl Review {
-    /// Sends the objects to the one who waits for them.
+    /// Sends the objects to the waiting thread of the webhook.
     pub fn answer(self, index: &Index, options: &Options) {
         let Self { request, answer } = self;
         if answer.is_closed() {
             return;
         }
         let surroundings = request.surroundings(index, options);
-        // The one who waits may have given up.
+        // The receiver may be gone: the webhook's thread stops waiting after a while.
         let _ = answer.send((request, surroundings));
     }
 }

@@ -1,4 +1,4 @@
-//! Why the objects of a cluster could not be listed.
+//! The reason why the objects of a cluster could not be listed.
 
 use std::fmt;
 

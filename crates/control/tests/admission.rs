@@ -1,4 +1,4 @@
-//! Reviews in, verdicts out: which Ingresses are refused, with what message, and of what their authors are warned.
+//! Reviews in, verdicts out: the refused Ingresses, with the message and the warnings for their authors.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -158,7 +158,7 @@ fn annotated(annotations: Value) -> Value {
     object
 }
 
-/// The same object with a creation time: the first of January of a year.
+/// The same object with a creation time, the first of January of a year.
 fn since(year: u16, mut object: Value) -> Value {
     object["metadata"]["creationTimestamp"] = format!("{year}-01-01T00:00:00Z").into();
     object
@@ -235,7 +235,7 @@ fn what_settings_forbid_is_refused() {
     );
 }
 
-/// The order in which manifests are applied must not matter, and neither must features that Forebay does not have yet.
+/// Manifests may be applied in any order, and features that Forebay lacks are no reason to refuse.
 #[test]
 fn what_may_come_later_is_no_reason_to_refuse() {
     let court = Court::new();
@@ -278,11 +278,11 @@ fn a_path_of_another_ingress_is_refused_however_old_the_object_is() {
     };
     let new = ingress("new", "taken.test", "/");
     assert_eq!(court.refusal("CREATE", &new), declared("shop/old", "taken.test"));
-    // `old` would get the path, being older, and so would take it away from the other.
+    // The older Ingress `old` would take the path away from the younger one.
     let greedy = since(2024, ingress("old", "young.test", "/"));
     let taken = declared("other/young", "young.test");
     assert_eq!(court.refusal("UPDATE", &greedy), format!("- {taken}\n- {SEIZED}"));
-    // An Ingress does not conflict with its own stored version, nor with an Ingress of another class.
+    // An Ingress does not conflict with its own stored version, and not with an Ingress of another class.
     assert_eq!(court.judge("CREATE", &ingress("new", "foreign.test", "/")), FINE);
     let mut twice = ingress("new", "new.test", "/");
     let rule = twice["spec"]["rules"][0].clone();
@@ -310,7 +310,8 @@ fn an_old_conflict_does_not_keep_an_ingress_from_being_changed() {
     assert_eq!(message, format!("- {taken}\n- {SEIZED}"));
 }
 
-/// A guest may not ask for settings of the whole host. The owner may, even if the other Ingresses at the host are younger.
+/// A guest may not set settings of the whole host. The owner may, even if the other Ingresses at the host are
+/// younger.
 #[test]
 fn what_only_an_owner_may_ask_for_is_refused_to_others() {
     let options = || Options { ssl_passthrough: true, ..Options::default() };
@@ -324,7 +325,7 @@ fn what_only_an_owner_may_ask_for_is_refused_to_others() {
     let refusal = court.refusal("CREATE", &passthrough(guest.clone()));
     assert!(refusal.contains("host young.test belongs to Ingress other/young"), "{refusal}");
     assert!(refusal.contains("ssl-passthrough of this one has no effect there"), "{refusal}");
-    // The owner may, although there is a younger Ingress of another namespace.
+    // The owner may, although a younger Ingress of another namespace exists.
     let mut state = STATE.to_owned();
     state += "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: guest, namespace: other}\n\
               spec: {ingressClassName: nginx, rules: [{host: taken.test, http: {paths: [{path: /x, pathType: Prefix, \
@@ -340,9 +341,9 @@ fn an_old_ingress_does_not_come_to_own_a_host_of_another_namespace() {
     let court = Court::new();
     let greedy = since(2024, ingress("old", "young.test", "/beside"));
     assert_eq!(court.refusal("UPDATE", &greedy), SEIZED);
-    // A younger one is a guest.
+    // A younger Ingress is a guest.
     assert_eq!(court.judge("CREATE", &ingress("new", "young.test", "/beside")), FINE);
-    // Within a namespace it makes no difference.
+    // Within a namespace the age makes no difference.
     let sibling = since(2023, ingress("young-sibling", "taken.test", "/beside"));
     assert_eq!(court.judge("UPDATE", &sibling), FINE);
 }

@@ -1,5 +1,8 @@
-//! Ingresses in, objects of the Gateway API out: each file in `convert-cases`, and what becomes of it in `snapshots`. What is made is
-//! translated too: it may have no other problems than the remarks say.
+//! Ingresses in, objects of the Gateway API out: each file in `convert-cases`, with its result in
+//! `snapshots`. The result is translated too, and may have no problems other than those that its remarks
+//! name.
+
+mod each;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -32,7 +35,7 @@ fn options(manifests: Vec<PathBuf>) -> Options {
 
 #[test]
 fn cases() {
-    insta::glob!("convert-cases/*.yaml", |path| {
+    each::case("convert-cases", |path| {
         let conversion = convert_at(&options(vec![path.to_owned()]), None, &target(), now()).unwrap();
         assert_names_are_unique(&conversion);
         let mut text = conversion.yaml();
@@ -47,7 +50,7 @@ fn cases() {
     });
 }
 
-/// The second of two objects with one name would take the place of the first.
+/// If two objects had the same name, the second would replace the first.
 fn assert_names_are_unique(conversion: &Conversion) {
     let list: serde_json::Value = serde_json::from_str(&conversion.json()).unwrap();
     let mut known = BTreeSet::new();
@@ -80,7 +83,7 @@ fn names_that_are_made_of_others_meet_none() {
     assert_eq!(conversion.counts()["ForebayPolicy"], 5, "one for the Gateway: {:?}", conversion.counts());
 }
 
-/// What is wrong with the objects that were made, beside those that were there.
+/// The problems of the created objects, beside those of the existing ones.
 fn problems_of(case: &Path, made: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("made.yaml");
@@ -118,7 +121,7 @@ fn without_ingresses_there_is_nothing() {
     assert_eq!((conversion.yaml().as_str(), conversion.loses()), ("", false));
 }
 
-/// A Gateway has 64 listeners at most.
+/// A Gateway can have at most 64 listeners.
 #[test]
 fn many_hosts_are_shared_among_gateways() {
     let document = |number: usize| {

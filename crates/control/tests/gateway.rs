@@ -1,5 +1,7 @@
-//! Objects of the Gateway API in, model and conditions out: each file in `gateway-cases`. The sentences of the specification that they
-//! are about are those of its conformance tests.
+//! Objects of the Gateway API in, model and conditions out: each file in `gateway-cases`. The cases cover the
+//! sentences of the specification that its conformance tests cover.
+
+mod each;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -20,14 +22,14 @@ fn now() -> SystemTime {
 
 #[test]
 fn cases() {
-    insta::glob!("gateway-cases/*.yaml", |path| {
+    each::case("gateway-cases", |path| {
         let text = std::fs::read_to_string(path).unwrap();
         let options = Options { manifests: vec![path.to_owned()], ..options(&text) };
         insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), path.parent().unwrap()));
     });
 }
 
-/// What the specification asks for is listed with the cases that show it.
+/// The README lists the requirements of the specification, each with the cases that show it.
 #[test]
 fn the_list_of_sentences_names_every_case_and_no_other() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway-cases");
@@ -270,7 +272,7 @@ fn described(text: &mut String, to: &str, subject: &Subject, conditions: &[Condi
     writeln!(text, "{}{to}: {}", subject.object, conditions.join(", ")).unwrap();
 }
 
-/// Messages are among the problems.
+/// The text of a condition without its message, which is among the problems.
 fn condition(condition: &Condition) -> String {
     let Condition { kind, is_true, reason, .. } = condition;
     match (is_true, *reason) {

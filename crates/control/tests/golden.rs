@@ -1,16 +1,19 @@
-//! Manifests in, model and problems out: each file in `cases` and what becomes of it in `snapshots`.
+//! Manifests in, model and problems out: each file in `cases`, with its result in `snapshots`.
 //!
-//! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS. It is always
-//! [`NOW_S`]: the certificates in the cases, whose keys are for tests only, are made for that.
+//! `# option NAME = VALUE` lines stand for the command line, `# resolved NAME = ADDRESSES` lines for the DNS.
+//! The time is always [`NOW_S`], at which the certificates in the cases are valid; their keys are for tests
+//! only.
 
 #[path = "golden/canonical.rs"]
 mod canonical;
+mod each;
 #[path = "golden/remembering.rs"]
 mod remembering;
 
 use std::collections::BTreeSet;
-use std::fmt::{Debug, Write};
+use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::index::Index;
@@ -19,17 +22,20 @@ use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
 use control::{Options, Problem, Severity, Translation, load_at};
+use model::overload::Priority;
 use model::{
-    Action, Authorities, Backends, ClientAuth, ClusterId, Encryption, ErrorPages, HostTls, Listener, Model,
-    Protocol, Stream, Transport, UpstreamTls,
+    Action, Backends, Cluster, ClusterId, Forward, Host, Model, RetryPolicy, Route, Timeouts, Transfer,
+    to_json,
 };
+use serde::Serialize;
+use serde_json::Value;
 
 /// The first of July 2026, in seconds since 1970.
 const NOW_S: u64 = 1_782_864_000;
 
 #[test]
 fn cases() {
-    insta::glob!("cases/*.yaml", |path| {
+    each::case("cases", |path| {
         let text = std::fs::read_to_string(path).unwrap();
         let options = Options { manifests: vec![path.to_owned()], ..options(&text) };
         let resolved = resolved(&text);
@@ -43,7 +49,8 @@ fn cases() {
     });
 }
 
-/// The reason of each problem of each case. Reasons are tested since Events carry them, and the webhook decides by them.
+/// The reason of each problem of each case. Reasons are tested because Events contain them, and the webhook
+/// decides by them.
 #[test]
 fn reasons() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -77,7 +84,7 @@ fn examples_have_no_errors() {
         let has_kind = !translation.skipped.is_empty() || translation.model != nothing;
         assert!(has_kind || !translation.problems.is_empty(), "{} holds nothing", file.display());
     }
-    // The two together, as the first steps of a new user would serve them.
+    // Both together, as a new user would serve them in the first steps.
     let options = Options {
         manifests: vec![examples.clone()],
         configmap: Some("kube-system/nginx-configuration".parse().unwrap()),
@@ -92,7 +99,8 @@ fn examples_have_no_errors() {
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
 }
 
-/// What the page shows can be copied: each block of YAML loads without a problem, and compresses something or takes it apart.
+/// Users can copy the page's examples: each block of YAML loads without a problem, and turns on compression
+/// or decompression.
 #[test]
 fn examples_of_the_page_on_compression_load() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compression.md");
@@ -122,7 +130,7 @@ fn examples_of_the_page_on_compression_load() {
     assert_eq!(count, 3);
 }
 
-/// An annotation or a key that is supported is in one of the cases, where its effect can be read.
+/// Every supported annotation or key is in one of the cases, which shows its effect.
 #[test]
 fn what_is_supported_is_in_a_case() {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
@@ -239,298 +247,85 @@ fn resolved(text: &str) -> Resolved {
     directives(text, "resolved ").map(|(name, value)| (name.to_owned(), answer(value))).collect()
 }
 
-/// The output of `check`, and then what that leaves out: filters, settings and policies that are not the default.
+/// The output of `check`, followed by the parts that it omits, as far as their values are not the default
+/// ones.
 fn describe(translation: &Translation, folder: &Path) -> String {
     let mut text = String::new();
     report::write(&mut text, translation).unwrap();
     let model = &translation.model;
     for host in model.hosts() {
-        if host.routes.is_empty() {
-            write!(text, "\n{} without routes\n", host.name).unwrap();
-        }
-        if !host.aliases.is_empty() {
-            write!(text, "\n{} also {:?}\n", host.name, host.aliases).unwrap();
-        }
-        if *host.tls != model::HostTls::default() {
-            write!(text, "\n{} {}\n", host.name, tls(&host.tls, model)).unwrap();
-        }
-        for route in &host.routes {
-            let details = route_details(route, model);
-            if !details.is_empty() {
-                write!(text, "\n{} {:?}\n{}", host.name, route.path, details.concat()).unwrap();
-            }
-        }
+        write_host(&mut text, host, model);
     }
-    for (_, cluster) in model.clusters.iter() {
-        write_cluster(&mut text, cluster);
+    let routes = model.hosts().flat_map(|host| &host.routes);
+    let in_report: BTreeSet<_> = routes.flat_map(|route| backends(route)).collect();
+    for (id, cluster) in model.clusters.iter() {
+        let plain = Cluster {
+            name: cluster.name.clone(),
+            identity: cluster.identity.clone(),
+            endpoints: if in_report.contains(&id) { cluster.endpoints.clone() } else { Vec::new() },
+            ..Cluster::default()
+        };
+        write_changes(&mut text, &format!("upstream {}", cluster.name), [&plain, cluster], model);
     }
-    for listener in &model.listeners {
-        write_stream(&mut text, listener, model);
+    for (listener, stream) in model.listeners.iter().filter_map(|one| Some((one, one.stream()?))) {
+        let (kind, port) = (listener.id().kind.as_str(), listener.port);
+        write!(text, "\nport {port} {kind}\n  {}\n", json(stream, model)).unwrap();
     }
     write_certificates(&mut text, translation);
     let mut settings = model.settings.clone();
     settings.tls.default_certificate = None;
-    let changed = changed_lines(&model::Settings::default(), &settings);
-    if !changed.is_empty() {
-        write!(text, "\nsettings\n{changed}").unwrap();
-    }
+    write_changes(&mut text, "settings", [&model::Settings::default(), &settings], model);
     if !translation.names.is_empty() {
         write!(text, "\nnames needed: {:?}\n", translation.names).unwrap();
     }
     text.replace(&format!("{}/", folder.display()), "")
 }
 
-/// What is not the default of a route.
-fn route_details(route: &model::Route, model: &Model) -> Vec<String> {
-    let mut details = filters(route);
-    if let Action::Forward(forward) = &route.action {
-        let plain = "timeouts: Timeouts { connect: 5s, read: 60s, send: 60s }, retry: RetryPolicy { on: RetryOn { \
-                     error: true, timeout: true, invalid_header: false, statuses: [], non_idempotent: false }, \
-                     tries: Some(3), timeout: None }, body_bytes_max: Some(1048576), connection_header: None";
-        let debug = describe_forward(forward);
-        if !debug.contains(plain)
-            || forward.sets_affinity_cookie
-            || forward.head.is_some()
-            || debug.contains("transfer")
-        {
-            details.push(format!("  {debug}\n"));
-        }
+fn write_host(text: &mut String, host: &Host, model: &Model) {
+    if host.routes.is_empty() {
+        write!(text, "\n{} without routes\n", host.name).unwrap();
     }
-    if let Action::Forward(model::Forward { cache: Some(cache), .. }) = &route.action {
-        details.push(format!("  {cache:?}\n"));
+    let plain = Host { aliases: Vec::new(), tls: Arc::default(), ..host.clone() };
+    write_changes(text, &host.name.to_string(), [&plain, host], model);
+    for route in &host.routes {
+        write_changes(text, &format!("{} {:?}", host.name, route.path), [&plain_route(route), route], model);
     }
-    if let Action::Forward(forward) = &route.action {
-        match &forward.overload {
-            Some(overload) if **overload == model::Overload::default() => {}
-            Some(overload) => details.push(format!("  {overload:?}\n")),
-            None => details.push("  overload off\n".to_owned()),
-        }
-        if forward.priority != model::overload::Priority::default() {
-            details.push(format!("  priority {:?}\n", forward.priority));
-        }
-    }
-    if let Action::Forward(model::Forward { backends: Backends::Canary(canary), .. }) = &route.action {
-        let cluster = &model.cluster(canary.cluster).name;
-        let affinity = &model.cluster(canary.cluster).balance;
-        details.push(format!("  canary {} of {cluster}, {affinity:?}: {:?}\n", canary.name, canary.rules));
-    }
-    if let Some(pages) = &route.error_pages {
-        details.push(format!("  errors {}\n", error_pages(pages, model)));
-    }
-    details.extend(route.script.iter().map(|script| describe_script(script)));
-    let of_responses = route.response_filters.as_slice().iter();
-    details.extend(of_responses.map(|filter| format!("  {filter:?}\n")));
-    if route.abuse != model::Abuse::default() {
-        details.push(format!("  {}\n", abuse(&route.abuse)));
-    }
-    if !route.access_log {
-        details.push("  not in the access log\n".to_owned());
-    }
-    details
 }
 
-fn abuse(abuse: &model::Abuse) -> String {
-    let key = abuse.key.iter().map(|key| {
-        format!(" by {:?} of {}", key.template.parts(), if key.zone == 0 { "all" } else { "a namespace" })
-    });
-    format!("abuse {:?}{}", abuse.mode, key.collect::<String>())
-}
-
-fn error_pages(pages: &ErrorPages, model: &Model) -> String {
-    let name = |id: &ClusterId| {
-        let cluster = model.cluster(*id);
-        let endpoints: Vec<_> = cluster.endpoints.iter().map(|one| one.address.to_string()).collect();
-        format!("{} {:?} {endpoints:?}", cluster.name, cluster.encryption)
+/// The route without settings, and with only the first of its backends, which is in the report.
+fn plain_route(route: &Route) -> Route {
+    let action = match &route.action {
+        Action::Forward(forward) => Action::Forward(Forward {
+            backends: backends(route).next().map_or_else(|| forward.backends.clone(), Backends::One),
+            timeouts: Timeouts::default(),
+            retry: RetryPolicy::default(),
+            body_bytes_max: Some(1 << 20),
+            connection_header: None,
+            sets_affinity_cookie: false,
+            head: None,
+            transfer: Transfer {
+                request_buffer_bytes: Some(8 << 10),
+                response_head_bytes_max: 4 << 10,
+                ..Transfer::default()
+            },
+            cache: None,
+            overload: Some(Arc::default()),
+            priority: Priority::default(),
+        }),
+        Action::Files(_) => Action::Files(Box::default()),
+        Action::Respond(_) | Action::NotFound => route.action.clone(),
     };
-    let backends: Vec<_> = pages.backends.iter().map(name).collect();
-    let fallback = pages.fallback.as_ref().map(name);
-    let spares = if pages.spares_endpoints { ", spares endpoints" } else { "" };
-    format!("{:?} by {backends:?}{spares}, steps in {fallback:?}", pages.statuses())
+    let mut plain = Route::new(route.path.clone(), action, Arc::clone(&route.labels));
+    plain.access = route.access.as_ref().map(|_| Box::default());
+    plain
 }
 
-/// What snippets have become, with a line for each thing.
-fn describe_script(script: &model::Script) -> String {
-    let mut text = String::new();
-    if let Some(host) = &script.host {
-        text += &describe_block("host", &host.block);
-        for model::ScriptPlace { path, block, networks } in &host.places {
-            writeln!(text, "  host: at {path:?} for {networks:?}").unwrap();
-            text += &describe_block("    at it", block);
-        }
-    }
-    text += &script.route.as_ref().map(|block| describe_block("script", block)).unwrap_or_default();
-    if script.adds_headers {
-        text += "  script: adds headers itself\n";
-    }
-    text
-}
-
-fn describe_block(name: &str, block: &model::Block) -> String {
-    let mut text = String::new();
-    for step in &block.steps {
-        writeln!(text, "  {name}: {step:?}").unwrap();
-    }
-    if block.headers != model::Headers::default() {
-        writeln!(text, "  {name}: {:?}", block.headers).unwrap();
-    }
-    text.replace("Template { parts: ", "Template(").replace("] }", "])")
-}
-
-/// How a route forwards, without what no Ingress can change.
-fn describe_forward(forward: &model::Forward) -> String {
-    let id = match &forward.backends {
-        Backends::One(id) => *id,
-        Backends::Canary(canary) => canary.mainline,
-        // A route of the Gateway API, of which `gateway.rs` tests the rest.
-        Backends::Split(split) => return format!("{split:?}"),
+fn backends(route: &Route) -> impl Iterator<Item = ClusterId> {
+    let forward = match &route.action {
+        Action::Forward(forward) => Some(forward),
+        Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
     };
-    let priority = model::overload::Priority::default();
-    let forward = &model::Forward { cache: None, overload: None, priority, ..forward.clone() };
-    let debug = format!("{forward:?}")
-        .replace("backend_request: None, ", "")
-        .replace(", backoff: None", "")
-        .replace(", cache: None", "")
-        .replace(", overload: None", "")
-        .replace(", priority: Normal", "")
-        .replace("request: None, ", "")
-        .replace(", sets_affinity_cookie: false", "");
-    let debug = debug.replace(", head: None", "");
-    // What ingress-nginx does where nobody says anything.
-    let usual = ", transfer: Transfer { request_buffer_bytes: Some(8192), uses_http_1_0: false, \
-                 response_head_bytes_max: 4096, response: None, mirrors: None }";
-    let debug = debug.replace(usual, "");
-    let backends = format!("backends: {:?}", forward.backends);
-    debug.replace(&backends, &format!("cluster: {id:?}"))
-}
-
-/// The checks that a request passes before the action, in order.
-fn filters(route: &model::Route) -> Vec<String> {
-    let request = route.request_filters.as_slice().iter().map(|filter| format!("  {filter:?}\n"));
-    let mut filters: Vec<String> = request.collect();
-    if let Action::Files(files) = &route.action {
-        filters.push(format!("  {files:?}\n"));
-    }
-    filters.extend(route.tracing.iter().map(|tracing| format!("  {tracing:?}\n")));
-    if let Some(access) = &route.access {
-        let model::Access {
-            forbidden,
-            client_certificate,
-            unavailable,
-            limits,
-            quota,
-            networks,
-            basic,
-            external,
-            satisfy,
-        } = &**access;
-        filters.extend(forbidden.iter().map(|reason| format!("  Forbidden {{ reason: {reason:?} }}\n")));
-        filters.extend(client_certificate.iter().map(|demand| format!("  ClientCertificate({demand:?})\n")));
-        filters.extend(unavailable.iter().map(|reason| format!("  Unavailable {{ reason: {reason:?} }}\n")));
-        filters.extend(
-            limits
-                .iter()
-                .map(|limits| format!("  {:?}\n", model::ClientLimits { zone: 0, ..limits.clone() })),
-        );
-        filters.extend(
-            quota.iter().map(|quota| format!("  {:?}\n", model::RequestQuota { zone: 0, ..quota.clone() })),
-        );
-        filters
-            .extend(networks.iter().map(|networks| format!("  {networks:?}\n").replace(", rules: []", "")));
-        filters.extend(basic.iter().map(|basic| format!("  {basic:?}\n")));
-        let asked = external.iter().map(|auth| format!("  {:?} of {:?}\n", auth.check, auth.cluster));
-        filters.extend(asked);
-        filters.extend((*satisfy == model::Satisfy::Any).then(|| "  satisfy any\n".to_owned()));
-    }
-    filters
-}
-
-fn write_cluster(text: &mut String, cluster: &model::Cluster) {
-    let plain = model::Cluster::default();
-    if cluster.balance != plain.balance {
-        let balance = format!("{:?}", cluster.balance).replace(", header: None, age_max: None", "");
-        write!(text, "\nupstream {}: {balance}\n", cluster.name).unwrap();
-    }
-    if cluster.version != plain.version || cluster.encryption != plain.encryption {
-        let encryption = match &cluster.encryption {
-            Encryption::Never => "in clear".to_owned(),
-            Encryption::Always(tls) => format!("over TLS, {}", upstream_tls(tls)),
-            Encryption::AsClient(tls) => format!("as the client, {}", upstream_tls(tls)),
-        };
-        write!(text, "\nupstream {}: {:?} {encryption}\n", cluster.name, cluster.version).unwrap();
-    }
-}
-
-fn write_stream(text: &mut String, listener: &Listener, model: &Model) {
-    let (transport, stream) = match &listener.protocol {
-        Protocol::Http(_) | Protocol::Https(_) => return,
-        Protocol::Tcp(stream) => (Transport::Tcp, stream),
-        Protocol::Udp(stream) => (Transport::Udp, stream),
-    };
-    let port = listener.port;
-    let Stream { backends, accepts_proxy_header, sends_proxy_header, labels, .. } = stream;
-    let labels = format!("{labels:?}").replace(", rule: \"\"", "");
-    let cluster = model.cluster(backends.only().expect("a stream of a ConfigMap leads to one Service"));
-    let endpoints: Vec<_> = cluster.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
-    write!(
-        text,
-        "\nport {port} {transport:?} to {} {endpoints:?}, accepts PROXY {accepts_proxy_header}, sends PROXY \
-         {sends_proxy_header}\n  {labels}\n",
-        cluster.name
-    )
-    .unwrap();
-}
-
-fn upstream_tls(tls: &UpstreamTls) -> String {
-    let UpstreamTls { certificate, authorities, verify, depth, name, send_name, versions, ciphers, .. } = tls;
-    let shows = certificate.as_ref().map(|it| format!("shows {}, ", shown(it))).unwrap_or_default();
-    let believes = if *verify { "believes" } else { "would believe" };
-    let sends = if *send_name { "sends" } else { "does not send" };
-    format!(
-        "{shows}{believes} {} authorities to depth {depth}, {sends} {name:?}, {versions:?} {ciphers:?}",
-        authorities.certificates.len()
-    )
-}
-
-fn tls(tls: &HostTls, model: &Model) -> String {
-    let HostTls {
-        certificate,
-        more_certificates,
-        shown_for,
-        client_auth,
-        ciphers,
-        prefer_server_ciphers,
-        passthrough,
-        stream,
-        listener,
-    } = tls;
-    let mut parts = Vec::new();
-    assert!(more_certificates.is_none() && stream.is_none() && listener.is_none(), "of no Ingress");
-    if let Some(certificate) = certificate {
-        parts.push(format!("shows {}", shown(certificate)));
-    }
-    if let Some(names) = shown_for {
-        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        parts.push(format!("only for {}", names.join(" ")));
-    }
-    if let Some(auth) = client_auth {
-        let ClientAuth { authorities, verify, depth, ends_handshake: _ } = auth;
-        let Authorities { certificates, revocations } = &**authorities;
-        parts.push(format!(
-            "asks for certificates: {verify:?} by {} authorities with {} revocation lists to depth {depth}",
-            certificates.len(),
-            revocations.len()
-        ));
-    }
-    if let Some(ciphers) = ciphers {
-        parts.push(format!("{ciphers:?}"));
-    }
-    if let Some(prefers) = prefer_server_ciphers {
-        parts.push(format!("prefers its own: {prefers}"));
-    }
-    if let Some(cluster) = passthrough {
-        parts.push(format!("passed through to {}", model.cluster(*cluster).name));
-    }
-    parts.join("; ")
+    forward.into_iter().flat_map(|forward| forward.backends.clusters())
 }
 
 fn shown(certificate: &model::Certificate) -> String {
@@ -554,39 +349,48 @@ fn write_certificates(text: &mut String, translation: &Translation) {
     }
 }
 
-/// The lines of the fields that differ.
-fn changed_lines(before: &impl Debug, after: &impl Debug) -> String {
-    let (before, after) = (fields(before), fields(after));
-    after
-        .iter()
-        .filter(|field| !before.contains(field))
-        .fold(String::new(), |text, field| text + field + "\n")
+/// Writes the fields of a part whose values differ from those of a plain one, below a heading.
+fn write_changes<T: Serialize>(text: &mut String, heading: &str, [plain, part]: [&T; 2], model: &Model) {
+    let mut changes = String::new();
+    collect_changes(&mut changes, "", &json(plain, model), &json(part, model));
+    if !changes.is_empty() {
+        write!(text, "\n{heading}\n{changes}").unwrap();
+    }
 }
 
-/// A line `a.b: value` for each field of the `{:#?}` output, at any depth.
-fn fields(value: &impl Debug) -> Vec<String> {
-    let text = format!("{value:#?}");
-    let mut lines = text.lines().skip(1);
-    let (mut path, mut fields) = (Vec::new(), Vec::new());
-    while let Some(line) = lines.next() {
-        let indent = &line[..line.len() - line.trim_start().len()];
-        match line.trim().split_once(": ") {
-            Some((name, what)) if what.ends_with('{') => path.push(name.to_owned()),
-            Some((name, what)) => {
-                let mut whole = what.to_owned();
-                if what.ends_with(['[', '(']) {
-                    let is_inside = |line: &&str| {
-                        !line.strip_prefix(indent).is_some_and(|rest| rest.starts_with([']', ')']))
-                    };
-                    let inside: Vec<_> = lines.by_ref().take_while(is_inside).map(str::trim).collect();
-                    let close = if what.ends_with('[') { ']' } else { ')' };
-                    whole = format!("{what}{}{close}", inside.join(" ").trim_end_matches(','));
-                }
-                let place = [path.as_slice(), &[name.to_owned()]].concat().join(".");
-                fields.push(format!("{place}: {}", whole.trim_end_matches(',')));
+/// Characters of a value that is written in one line, if it has parts.
+const LINE_CHARS_MAX: usize = 300;
+
+/// A line `a.b: value` for each field that differs, at any depth.
+fn collect_changes(text: &mut String, path: &str, before: &Value, after: &Value) {
+    let is_long = || after.to_string().len() > LINE_CHARS_MAX;
+    match (before, after) {
+        _ if before == after => {}
+        (Value::Object(before), Value::Object(fields))
+            if fields.keys().any(|name| before.contains_key(name)) =>
+        {
+            for name in before.keys().filter(|name| !fields.contains_key(*name)) {
+                collect_changes(text, &format!("{path}.{name}"), &before[name], &Value::Null);
             }
-            None => drop(path.pop()),
+            for (name, field) in fields {
+                let before = before.get(name).unwrap_or(&Value::Null);
+                collect_changes(text, &format!("{path}.{name}"), before, field);
+            }
         }
+        (_, Value::Object(fields)) if is_long() => {
+            for (name, field) in fields {
+                collect_changes(text, &format!("{path}.{name}"), &Value::Null, field);
+            }
+        }
+        (_, Value::Array(items)) if is_long() => {
+            for (at, item) in items.iter().enumerate() {
+                collect_changes(text, &format!("{path}[{at}]"), &Value::Null, item);
+            }
+        }
+        _ => writeln!(text, "  {}: {after}", path.trim_start_matches('.')).unwrap(),
     }
-    fields
+}
+
+fn json(part: &impl Serialize, model: &Model) -> Value {
+    to_json(part, &|id| model.cluster(id).name.as_str().into())
 }

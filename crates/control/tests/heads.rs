@@ -1,8 +1,9 @@
-//! No string of an object adds a line to a head, nor an attribute to a cookie.
+//! No string of an object adds a line to a head, or an attribute to a cookie.
 //!
-//! Each text of each field of the cases and examples is given a line break, a NUL, and a semicolon with an attribute in turn, whatever kind
-//! its object is of. So a field that a case has is tried from then on. None of that is in the model, but for texts that no head can hold:
-//! names in metrics, and why something is closed.
+//! Each text of each field of the cases and examples gets in turn a line break, a NUL, and a semicolon with
+//! an attribute, whatever the kind of its object is. So a field is tested as soon as a case has it. The model
+//! must not contain these additions, except in texts that no head can contain: names in metrics, and reasons
+//! for closing a route.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,11 +18,12 @@ use control::translate::translate;
 use model::{Action, Backends, Balance, Model, RequestFilter, ResponseFilter, Route};
 use serde_json::Value;
 
-/// Bytes that are added to a text.
+/// Bytes that are appended to a text.
 const ENDS: [&str; 2] = ["\r\nX-Injected: 1", "\0X-Injected"];
 const ATTRIBUTE: &str = "; Injected=1";
 
-/// Objects with a field that are tried: some have what another leaves out, so that the field has an effect there.
+/// The number of objects tested for each field. It is above one, because a field may have an effect only if
+/// the object lacks another.
 const TRIES_PER_FIELD: usize = 2;
 
 #[test]
@@ -72,14 +74,14 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The documents of a file; none of one that is not YAML throughout, which some cases are about.
+/// The documents of a file; none if a document is not YAML, which is the subject of some cases.
 fn documents(text: &str) -> Option<Vec<Value>> {
     let parts = text.split("\n---");
     let parsed: Result<Vec<Value>, _> = parts.map(serde_saphyr::from_str).collect();
     Some(parsed.ok()?.into_iter().filter(Value::is_object).collect())
 }
 
-/// The way to a text.
+/// The path of a text in its document.
 type Field = Vec<String>;
 
 fn list(value: &Value, way: &mut Field, fields: &mut Vec<Field>) {
@@ -96,7 +98,7 @@ fn list(value: &Value, way: &mut Field, fields: &mut Vec<Field>) {
     }
 }
 
-/// A field by its kind and its way, whatever its place in a list is.
+/// A field by its kind and path, without indices of lists.
 fn name(document: &Value, field: &Field) -> String {
     let mut name = document["kind"].as_str().unwrap_or_default().to_owned();
     for step in field.iter().filter(|step| step.parse::<usize>().is_err()) {
@@ -130,7 +132,7 @@ fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_782_864_000)
 }
 
-/// Texts that are written into heads and hold what was added.
+/// A text for heads that contains the addition.
 fn injected(model: &Model, end: &str) -> Option<String> {
     let mut texts = Vec::new();
     for listener in &model.listeners {
@@ -154,8 +156,8 @@ fn injected(model: &Model, end: &str) -> Option<String> {
     texts.into_iter().find(|text| text.contains(written))
 }
 
-/// Texts that become part of heads of a route's requests and responses. Targets are escaped when they are written, and so are values that
-/// requests have.
+/// Texts that become part of heads of a route's requests and responses. Targets and values of requests are
+/// left out, because they are escaped when they are written.
 fn in_heads(route: &Route, texts: &mut Vec<String>) {
     texts.push(format!("{:?} {:?}", route.path, route.labels.path));
     for filter in route.request_filters.as_slice() {

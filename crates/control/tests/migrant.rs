@@ -1,5 +1,6 @@
-//! What people have who come from ingress-nginx: lines of snippets and Ingresses in the habits of public charts. The tests say how many of
-//! them are served as they stand, and that each other one is named with what to set or to use instead.
+//! Configurations of users who migrate from ingress-nginx: lines of snippets and Ingresses in the habits of
+//! public charts. The tests count how many are served unchanged, and check that each other one is reported
+//! with the setting or replacement that it needs.
 
 #[path = "migrant/charts.rs"]
 mod charts;
@@ -39,7 +40,7 @@ ports: [{name: http, port: 80}]
 endpoints: [{addresses: [192.0.2.1]}]
 ";
 
-/// The `ConfigMap` of somebody who allows snippets, with more keys.
+/// The `ConfigMap` of an operator who allows snippets, with more keys.
 fn settings(more: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{allow-snippet-annotations: 'true'{more}}}\n"
@@ -56,7 +57,7 @@ fn check(manifests: &str, options: Options) -> (Translation, Report) {
     check_at(&Options { manifests: vec![file], configmap, ..options }, None, now()).unwrap()
 }
 
-/// An Ingress with annotations, of which each value is written as JSON, which is YAML too.
+/// An Ingress with annotations. Each value is written as JSON, which is YAML too.
 fn ingress(name: &str, annotations: &[(String, String)], spec: &str) -> String {
     let mut text = format!(
         "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  annotations:\n    chart: {name}\n"
@@ -80,7 +81,8 @@ const SPEC: &str = "{rules: [{host: a.test, http: {paths: [{path: /, pathType: P
 
 // === lines of snippets ===
 
-/// A line that is obeyed changes what is served, one that is passed over does not, and any other closes the Ingress with its name.
+/// A line with an effect changes the model, an ignored line does not, and any other line closes the Ingress
+/// with a message that names it.
 #[test]
 fn snippet_lines_that_people_write() {
     assert_eq!(LINES.len(), 57);
@@ -130,7 +132,7 @@ fn translated(line: &Line, text: &str) -> Translation {
 
 // === Ingresses ===
 
-/// The ways in which the values of charts are changed.
+/// The variants of a chart's values.
 const VARIANTS: &[&str] = &["plain", "tls", "legacy", "two", "long"];
 
 fn documents() -> Vec<String> {
@@ -180,7 +182,7 @@ fn document(chart: &Chart, variant: &str) -> String {
     ingress(&name, &annotations, &format!("{{{spec}}}"))
 }
 
-/// With the settings that the check names, Ingresses of public charts are served as they stand.
+/// With the settings that the check names, Ingresses of public charts are served unchanged.
 #[test]
 fn ingresses_of_public_charts_are_served_as_they_stand() {
     let documents = documents();
@@ -188,7 +190,7 @@ fn ingresses_of_public_charts_are_served_as_they_stand() {
     let manifests = |more: &str| settings(more) + &documents.concat() + SERVICE;
     let options = || Options { from: Some("1.11".parse().unwrap()), ..Options::default() };
 
-    // As the user of 1.11 has it: what is not served is named, and so is what to set.
+    // A user of 1.11: unserved Ingresses are named, and so are the settings to change.
     let (_, report) = check(&manifests(""), options());
     let with_snippet = documents.iter().filter(|one| one.contains("-snippet: ")).count();
     let to_set: Vec<_> = report.to_set.iter().map(|it| (it.setting, it.ingresses)).collect();
@@ -207,7 +209,7 @@ fn ingresses_of_public_charts_are_served_as_they_stand() {
         assert!(why.contains("use the annotation") || why.contains("the requests"), "{ingress}: {why}");
     }
 
-    // What restricts nobody may be passed over.
+    // Lines that restrict no client may be ignored.
     let unenforced = control::Unenforced::Serve;
     let (_, report) = check(&manifests(CRITICAL), Options { snippets_unenforced: unenforced, ..options() });
     let closed =
@@ -233,7 +235,8 @@ fn an_ingress_without_a_route_is_not_served() {
     assert_eq!(of_version("1.12"), "0 of 2 Ingresses behave as before; 2 serve nothing, as before");
 }
 
-/// A report names at once what to set and what is not understood of the snippet that the setting lets in.
+/// A report names both the missing setting and the unknown directives of the snippet that the setting would
+/// allow.
 #[test]
 fn what_a_missing_setting_hides_is_named_too() {
     let snippet = [annotation("configuration-snippet", "sub_filter a b;")];

@@ -1,4 +1,5 @@
-//! Policies and annotations mean the same: each field makes of a route of the Gateway API what its annotation makes of an Ingress.
+//! Policies and annotations have the same meaning: each field has the effect on a route of the Gateway API
+//! that its annotation has on an Ingress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -28,7 +29,7 @@ const TRACED: (&str, &str) = ("enable-opentelemetry", "true");
 const BUFFERED: (&str, &str) = ("proxy-buffering", "on");
 const REDIRECT: Annotations = &[("proxy-redirect-from", "http://a/"), ("proxy-redirect-to", "http://b/")];
 
-/// For each annotation a value, and what it takes for it to mean anything.
+/// A value for each annotation, and the other annotations that it needs for an effect.
 const VALUES: &[(&str, &str, Annotations)] = &[
     ("abuse", "enforce", &[]),
     ("abuse-key", "$http_x_api_key", &[]),
@@ -111,7 +112,7 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("upstream-vhost", "inner.test", &[]),
 ];
 
-/// What only replicas give a meaning.
+/// The annotations that have an effect only with replicas.
 const OF_REPLICAS: &[&str] = &["cache-shared"];
 
 const COMMON: &str = r#"
@@ -179,7 +180,7 @@ fn load(documents: &[Value], text: &str) -> Translation {
     load_at(&options, now()).unwrap()
 }
 
-/// The route of the one rule that there is.
+/// The route of the only rule.
 fn route(translation: &Translation) -> &Route {
     let listener = translation.model.listeners.iter().find_map(|listener| match &listener.protocol {
         Protocol::Http(hosts) => Some(hosts),
@@ -207,7 +208,8 @@ fn of_annotations(annotations: &[(&str, &str)]) -> BTreeMap<&'static str, String
     aspects(route(&translation))
 }
 
-/// The route of an `HTTPRoute` with a policy that has the fields of these annotations. Some of them mean nothing without others.
+/// The route of an `HTTPRoute` with a policy that has the fields of these annotations. Some fields have no
+/// effect without others.
 fn of_fields(annotations: &[(&str, &str)], is_whole: bool) -> BTreeMap<&'static str, String> {
     let http_route = json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -239,7 +241,7 @@ fn of_fields(annotations: &[(&str, &str)], is_whole: bool) -> BTreeMap<&'static 
     aspects(route(&translation))
 }
 
-/// What becomes of requests, in parts. Clusters have numbers of their own in each model.
+/// The handling of requests, in parts. The ids of clusters are left out, because they differ between models.
 fn aspects(route: &Route) -> BTreeMap<&'static str, String> {
     let mut aspects = BTreeMap::new();
     let mut add = |name, value: &dyn std::fmt::Debug| {
@@ -303,7 +305,7 @@ fn every_field_is_compared() {
     assert_eq!(compared, all);
 }
 
-/// What the page shows can be copied: each block of YAML loads without a problem, and is accepted.
+/// Users can copy the page's examples: each block of YAML loads without a problem, and is accepted.
 #[test]
 fn examples_of_the_page_load() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/policy.md");

@@ -12,7 +12,7 @@ use control::{LoadError, Options, Translation, run_with};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::LocalSet;
 
-/// Much longer than any wait takes: a test that reaches it has failed.
+/// Timeout of every wait, much longer than any wait takes: a test that reaches it has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Running {
         let manifests = paths.iter().map(|path| path.to_path_buf()).collect();
         let options = Options { manifests, ..Options::default() };
         tokio::task::spawn_local(run_with(options, resolver, move |translation| {
-            // The test may have ended.
+            // The receiver is gone if the test has ended.
             let _ = sender.send(translation);
         }));
         Self { updates, history: Vec::new() }
@@ -117,7 +117,7 @@ async fn a_file_is_replaced_at_once() {
     .await;
 }
 
-/// As in ingress-nginx, a change that has an Ingress ignored does not take away what it was before.
+/// As in ingress-nginx, an invalid change of an Ingress leaves its earlier version in force.
 #[tokio::test]
 async fn the_version_that_was_accepted_last_stays_in_force() {
     let limited = |host: &str, limit: &str| {
@@ -194,7 +194,7 @@ async fn a_broken_file_is_reported_once_and_changes_nothing() {
         let broken = running.until(&["a"], true).await;
         let problem = &broken.problems[0];
         assert_eq!((problem.file.as_deref(), problem.line), (Some(file.as_path()), Some(6)));
-        // Another file changes; the first does not.
+        // A change of another file, while the first one stays broken.
         fs::write(root.join("z.yaml"), ingress("z")).unwrap();
         assert_eq!(running.until(&["a", "z"], true).await.problems, broken.problems);
         fs::write(&file, ingress("c")).unwrap();
@@ -217,7 +217,7 @@ async fn a_file_that_is_broken_at_the_start_contributes_nothing() {
     .await;
 }
 
-/// Each half is a valid manifest: only the open file shows that more will be written.
+/// Each half is a valid manifest: only the open file reveals that more will be written.
 #[tokio::test]
 async fn a_file_is_not_read_while_it_is_written() {
     in_folder(async |root| {
@@ -345,7 +345,7 @@ async fn a_certificate_that_begins_is_noticed_without_a_change() {
     .await;
 }
 
-/// A name that has another address at each look-up, with a TTL of zero.
+/// A name whose address changes with each look-up, with a TTL of zero.
 #[derive(Clone, Default)]
 struct Rebinding(Arc<std::sync::atomic::AtomicUsize>);
 

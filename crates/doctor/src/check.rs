@@ -13,13 +13,13 @@ pub struct Check {
     pub id: &'static str,
     /// The subject; findings are shown by category.
     pub category: &'static str,
-    /// What is wrong if the verdict is not ok.
+    /// The problem if the verdict is not ok.
     pub what: &'static str,
-    /// What is read, and how it is judged.
+    /// The files and figures that the check reads, and how it judges them.
     pub how: &'static str,
     /// The worst verdict that it gives.
     pub severity: Verdict,
-    /// What to do: the command or setting.
+    /// The remedy: the command or setting.
     pub remedy: &'static str,
     /// The field cases that the check is derived from.
     pub case: &'static str,

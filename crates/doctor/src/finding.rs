@@ -38,7 +38,8 @@ pub enum Value {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence(Vec<(String, Value)>);
 
-/// The result of a check. Names are those of the table of checks, or, where another process has told of it, what that process said.
+/// The result of a check. Names are those of the table of checks, or, where another process has told of it,
+/// what that process said.
 #[derive(Clone, Debug, DeriveDeserialize, Serialize)]
 pub struct Finding<Name = &'static str> {
     /// The check's name.
@@ -49,7 +50,7 @@ pub struct Finding<Name = &'static str> {
     pub verdict: Verdict,
     /// One sentence with the figures that matter, without a full stop, in English.
     pub message: String,
-    /// The figures.
+    /// Figures that the verdict is based on.
     pub evidence: Evidence,
     /// The command or setting to apply, in English; empty where nothing needs to be done.
     pub remedy: String,
@@ -64,9 +65,9 @@ pub struct Finding<Name = &'static str> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, DeriveDeserialize, Serialize)]
 #[serde(default)]
 pub struct Translated {
-    /// As [`Finding::message`].
+    /// Translation of [`Finding::message`].
     pub message: String,
-    /// As [`Finding::remedy`].
+    /// Translation of [`Finding::remedy`].
     pub remedy: String,
 }
 
@@ -105,7 +106,7 @@ impl Evidence {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// All figures.
+    /// All figures, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -205,7 +206,8 @@ impl Outcome {
         Outcome::new(Verdict::Failure, message)
     }
 
-    /// Adds a figure. The name ends with its unit, if it has one (`_seconds`, `_bytes`, `_per_second`, `_percent`).
+    /// Adds a figure. The name ends with its unit, if it has one (`_seconds`, `_bytes`, `_per_second`,
+    /// `_percent`).
     pub(crate) fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Outcome {
         self.evidence.0.push((name.into(), value.into()));
         self

@@ -1,8 +1,9 @@
-//! The checks behind `forebay doctor`: what costs QPS on a machine, in a process and in its traffic, as values.
+//! The checks behind `forebay doctor`: what costs QPS on a machine, in a process and in its traffic, as
+//! values.
 //!
-//! There are three independent steps: [`collect`] reads files and sockets into [`Sample`]s, `read` parses them, and each of the
-//! [`CHECKS`] judges [`Samples`]. A check reads nothing but the samples, so that what was captured on one machine can be judged on
-//! another.
+//! There are three independent steps: [`collect`] reads files and sockets into [`Sample`]s, `read` parses
+//! them, and each of the [`CHECKS`] judges [`Samples`]. A check reads nothing but the samples, so that what
+//! was captured on one machine can be judged on another.
 //!
 //! Never in here: anything that changes the examined machine; printing; command lines.
 
@@ -27,7 +28,7 @@ pub use check::{Check, doc_page};
 pub use finding::{Evidence, Finding, Translated, Value, Verdict};
 pub use read::metrics::METRICS_READ;
 pub use read::usage::Usage;
-pub use sample::{Absence, NamespaceOwner, Sample, Taken, Unknown};
+pub use sample::{Absence, NamespaceOwner, Sample, SampleOrigin, Unknown};
 pub use samples::Samples;
 pub use sockets::{Direction, Owner, SocketGroup, State};
 pub use table::{CHECKS, all};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{Text, say};
 
-/// What was read at one moment. Paths have no leading slash.
+/// The files that were read at one moment. Paths have no leading slash.
 ///
 /// Besides files of `/proc` and `/sys` there are some that no kernel has, in JSON but for the first:
 ///
@@ -25,17 +25,18 @@ use crate::text::{Text, say};
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// The time of the sample, and what was examined.
-    pub taken: Taken,
+    pub taken: SampleOrigin,
     files: BTreeMap<String, Result<String, Absence>>,
 }
 
 /// The time of a sample, and what was examined.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Taken {
+pub struct SampleOrigin {
     /// Seconds since the first sample.
     pub seconds: f64,
-    /// The named process and its descendants; if none was named, the processes that listen on TCP ports in this network namespace.
+    /// The named process and its descendants; if none was named, the processes that listen on TCP ports in
+    /// this network namespace.
     pub pids: Vec<u32>,
     /// The named process; none if none was named.
     pub pid: Option<u32>,
@@ -47,7 +48,8 @@ pub struct Taken {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamespaceOwner {
-    /// It is not known: the namespace of the machine's first process cannot be read, or the first process is not visible.
+    /// It is not known: the namespace of the machine's first process cannot be read, or the first process is
+    /// not visible.
     #[default]
     Unknown,
     /// The host: it is the namespace of the machine's first process.
@@ -81,7 +83,8 @@ impl Sample {
     ///
     /// # Errors
     ///
-    /// When the machine does not have the file, it could not be read, or it was not captured. The error says which.
+    /// When the machine does not have the file, it could not be read, or it was not captured. The error says
+    /// which.
     pub fn text(&self, path: &str) -> Result<&str, Unknown> {
         match self.files.get(path) {
             Some(Ok(text)) => Ok(text),
@@ -126,8 +129,8 @@ impl Sample {
             .filter_map(|(path, text)| Some((path.as_str(), text.as_ref().ok()?.as_str())))
     }
 
-    /// The places at which a file about a network namespace may be: the path itself, and the path below `host/` if the examined
-    /// namespace may not be that of the host.
+    /// The places at which a file about a network namespace may be: the path itself, and the path below
+    /// `host/` if the examined namespace may not be that of the host.
     pub(crate) fn places(&self, path: &str) -> &'static [&'static str] {
         let may_be_another =
             self.taken.namespace == NamespaceOwner::Other || self.files.contains_key(&format!("host/{path}"));
@@ -145,8 +148,8 @@ impl Sample {
     }
 }
 
-/// Why a file could not be read, as a sample holds it: what this program says itself can be translated, the operating system's errors
-/// stay as they are.
+/// Why a file could not be read, as a sample holds it: what this program says itself can be translated, the
+/// operating system's errors stay as they are.
 fn recorded(why: &str) -> Text {
     if why == PERMISSION_DENIED {
         return say!("permission denied");

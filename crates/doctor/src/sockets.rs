@@ -4,11 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Sockets with the same properties. Addresses and ports that identify clients are left out, since a support case does not need
-/// them.
+/// Sockets with the same properties. Addresses and ports that identify clients are left out, since a support
+/// case does not need them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketGroup {
-    /// Which side opened the connections.
+    /// The side that opened the connections.
     pub direction: Direction,
     /// The state of all of them.
     pub state: State,
@@ -26,9 +26,10 @@ pub struct SocketGroup {
     pub backlog: u64,
     /// The number of sockets of which the kernel reported data segments.
     pub counted: u64,
-    /// Those of `counted` that have sent at most one data segment: no second small request.
+    /// Sockets among `counted` that have sent at most one data segment: no second small request.
     pub sent_once: u64,
-    /// Those of `counted` that have received data and read all of it: if such a connection is still open, it is kept alive.
+    /// Sockets among `counted` that have received data and read all of it: if such a connection is still
+    /// open, it is kept alive.
     #[serde(default)]
     pub answered: u64,
     /// Data segments that `counted` received.
@@ -40,17 +41,17 @@ pub struct SocketGroup {
 /// The process that holds a socket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Owner {
-    /// Process id.
+    /// Id of the process.
     pub pid: u32,
     /// Its name, up to 15 bytes (`proc_pid_comm(5)`).
     pub name: String,
 }
 
-/// Which side opened a connection. One whose local port has a listener is incoming.
+/// The side that opened a connection. A connection whose local port has a listener is incoming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Takes connections.
+    /// A listening socket.
     Listening,
     /// The other end connected.
     Incoming,

@@ -3,7 +3,7 @@
 //! Must not be in here: what only one test needs.
 
 use crate::finding::{Finding, Value};
-use crate::sample::{Absence, Sample, Taken};
+use crate::sample::{Absence, Sample, SampleOrigin};
 use crate::samples::Samples;
 use crate::sockets::{Direction, Owner, SocketGroup, State};
 use crate::table::all;
@@ -20,7 +20,7 @@ pub(crate) struct Scene {
 /// A scene with nothing in it.
 pub(crate) fn scene() -> Scene {
     let mut last = Sample::default();
-    last.taken = Taken { seconds: 10.0, ..Taken::default() };
+    last.taken = SampleOrigin { seconds: 10.0, ..SampleOrigin::default() };
     Scene { first: Sample::default(), last, requests: None, own_connections: 0 }
 }
 
@@ -207,8 +207,8 @@ impl SocketGroup {
     }
 }
 
-/// Readings, every 100 ms for ten seconds, of a process's connections to `remote`: a constant number established, and a steadily
-/// growing number in `TIME_WAIT`.
+/// Readings, every 100 ms for ten seconds, of a process's connections to `remote`: a constant number
+/// established, and a steadily growing number in `TIME_WAIT`.
 pub(crate) fn connection_ticks(
     pid: u32,
     remote: &str,

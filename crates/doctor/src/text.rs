@@ -1,6 +1,6 @@
-//! What a check says: patterns and their values, so that it can be told in more than one language.
+//! Texts of checks: patterns and their values, so that they can be rendered in more than one language.
 //!
-//! Must not be in here: the patterns, which stand in the checks, and their translations ([`crate::zh`]).
+//! Must not be in here: the patterns, which are in the checks, and their translations ([`crate::zh`]).
 
 use std::fmt;
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::table::all;
 
-    /// What a text without Chinese characters begins with: commands, settings and names.
+    /// The first words of texts without Chinese characters: commands, settings and names.
     const COMMANDS: &[&str] =
         &["sysctl -w ", "systemctl ", "echo ", "worker_processes ", "--workers=", "Pod ", "cgroup /"];
 

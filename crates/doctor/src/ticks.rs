@@ -30,7 +30,7 @@ pub struct CpuTicks {
 pub struct ConnectionTick {
     /// Time of the reading.
     pub at_ms: u64,
-    /// `address:port`.
+    /// The address as `address:port`.
     pub remote: String,
     /// The process that holds the established ones; none if it is not known.
     pub pid: Option<u32>,

@@ -2,11 +2,12 @@
 //!
 //! Must not be in here: how a pattern is filled ([`crate::text`]).
 
-/// English patterns and their translations, in which `{0}` is the first value, so that the order may be another.
+/// English patterns and their translations, in which `{0}` is the first value, so that the order may be
+/// another.
 pub(crate) const CATALOGUE: &[(&str, &str)] = &[
-    // `check.rs`
+    // Texts of `check.rs`.
     ("not checked: {}", "未检查：{0}"),
-    // `samples.rs`
+    // Texts of `samples.rs`.
     ("nothing was captured", "没有采集到任何内容"),
     ("it takes two samples", "需要两次采样"),
     ("no time passed between the samples", "两次采样之间没有时间流逝"),
@@ -15,7 +16,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "没有指定进程（--pid），而当前用户看不到此处是谁在监听",
     ),
     ("no process was given (--pid), and none listens here", "没有指定进程（--pid），而此处没有进程在监听"),
-    // `sample.rs`
+    // Texts of `sample.rs`.
     ("permission denied", "权限不足"),
     ("a container's view has no host in it", "从容器内看不到宿主机"),
     ("there is no /{}", "没有 /{0}"),
@@ -26,7 +27,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     (", ", "、"),
     ("the host's network namespace cannot be seen: {}", "看不到宿主机的网络命名空间：{0}"),
     ("the host's network namespace: {}", "宿主机的网络命名空间：{0}"),
-    // `format.rs`
+    // Texts of `format.rs`.
     ("{} route", "{0} 条路由"),
     ("{} routes", "{0} 条路由"),
     ("{} machine", "{0} 台机器"),
@@ -35,7 +36,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ("{} CPUs", "{0} 个 CPU"),
     ("{} worker", "{0} 个 worker"),
     ("{} workers", "{0} 个 worker"),
-    // `read/`
+    // Texts of `read/`.
     ("no cgroup's cpu.stat was captured", "没有采集到任何 cgroup 的 cpu.stat"),
     ("container {} of Pod {}", "Pod {1} 的容器 {0}"),
     ("Pod {}", "Pod {0}"),
@@ -53,7 +54,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ("the proxy's metrics were not given", "没有提供代理的指标"),
     ("/{} holds {}, which is no range", "/{0} 的内容是 {1}，不是范围"),
     ("/{} is not whole", "/{0} 不完整"),
-    // `checks/connections.rs`
+    // Texts of `checks/connections.rs`.
     (
         "nginx: `keepalive 512;` in the upstream block, with `proxy_http_version 1.1;` and `proxy_set_header Connection \"\";`; ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"10000\"`, `upstream-keepalive-requests: \"10000\"`, `upstream-keepalive-timeout: \"60\"`; Forebay needs nothing",
         "nginx：在 upstream 块中设置 `keepalive 512;`，并设置 `proxy_http_version 1.1;` 和 `proxy_set_header Connection \"\";`；ingress-nginx：在 ConfigMap 中设置 `upstream-keepalive-connections: \"10000\"`、`upstream-keepalive-requests: \"10000\"`、`upstream-keepalive-timeout: \"60\"`；Forebay 无需任何设置",
@@ -103,13 +104,13 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "nginx: `keepalive {};` in the upstream block (for each worker; as many times more as the block has servers); ingress-nginx, in its ConfigMap: `upstream-keepalive-connections: \"{}\"`; Forebay sizes the pool by itself",
         "nginx：在 upstream 块中设置 `keepalive {0};`（按每个 worker 计；块中有几个 server 就乘以几）；ingress-nginx：在 ConfigMap 中设置 `upstream-keepalive-connections: \"{1}\"`；Forebay 自动调整连接池的大小",
     ),
-    // `checks/outgoing.rs`
+    // Texts of `checks/outgoing.rs`.
     (
         "whose {} new connections a second are was not seen: name the process (--pid)",
         "看不到每秒新建的 {0} 条连接属于谁：请指定进程（--pid）",
     ),
     (", {} of them to {}", "，其中 {0} 到 {1}"),
-    // `checks/clients.rs`
+    // Texts of `checks/clients.rs`.
     (
         "have clients reuse connections: HTTP/1.1 without `Connection: close`, `ab -k`, keep-alive in a load balancer in front; in the ConfigMap `keep-alive: \"75\"` and `keep-alive-requests: \"10000\"` (nginx: `keepalive_timeout 75s; keepalive_requests 10000;`)",
         "让客户端使用长连接：使用 HTTP/1.1 且不发送 `Connection: close`，压测时使用 `ab -k`，在前面的负载均衡器上启用 keep-alive；在 ConfigMap 中设置 `keep-alive: \"75\"` 和 `keep-alive-requests: \"10000\"`（nginx：`keepalive_timeout 75s; keepalive_requests 10000;`）",
@@ -131,7 +132,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "{}: keep-alive-requests seems to be {}, and is reached",
         "{0}：keep-alive-requests 似乎是 {1}，连接达到了这个上限",
     ),
-    // `checks/abuse.rs`
+    // Texts of `checks/abuse.rs`.
     (
         "list them with `forebay abuse list`; put gateways with many users into `forebay-abuse-allow`; `forebay-abuse: enforce` slows and refuses the rest",
         "用 `forebay abuse list` 列出这些客户端；身后有许多用户的网关写入 `forebay-abuse-allow`；`forebay-abuse: enforce` 会减速和拒绝其余的客户端",
@@ -148,7 +149,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "{} far off the others, of which {} requests or connections were slowed or refused",
         "{0}的行为明显异于其他客户端，其中 {1} 个请求或连接已被减速或拒绝",
     ),
-    // `checks/shared_limits.rs`
+    // Texts of `checks/shared_limits.rs`.
     (
         "check the log, the address, password and certificate of `--limit-redis`, and the latency of Redis",
         "查看日志，检查 `--limit-redis` 的地址、密码和证书，以及 Redis 的延迟",
@@ -168,7 +169,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "为限流计数的 Redis 没有及时应答：{0} 次交互失败，{1} 次过慢；{2}",
     ),
     ("the Redis that counts for limits answers", "为限流计数的 Redis 应答正常"),
-    // `checks/ports.rs`
+    // Texts of `checks/ports.rs`.
     ("ports", "端口"),
     (
         "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" in this network namespace (a Pod: securityContext.sysctls), and keep connections instead of opening new ones (upstream-reuse)",
@@ -202,7 +203,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "keep connections (upstream-reuse, pool-too-small): tcp_tw_reuse is on already",
         "使用长连接（upstream-reuse、pool-too-small）：tcp_tw_reuse 已经打开",
     ),
-    // `checks/queues.rs`
+    // Texts of `checks/queues.rs`.
     (
         "sysctl -w net.core.somaxconn=65535, and have the process listen with as long a backlog",
         "sysctl -w net.core.somaxconn=65535，并让进程以同样长的 backlog 监听",
@@ -238,7 +239,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "{0} 个报文段（其中包括 SYN）超时，同期有 {1} 条连接",
     ),
     ("{}: such connects take about 1 s, 3 s or 7 s", "{0}：这样的连接要花大约 1 s、3 s 或 7 s 才能建立"),
-    // `checks/limits.rs`
+    // Texts of `checks/limits.rs`.
     (
         "nginx `worker_rlimit_nofile 655350;`, systemd `LimitNOFILE=655350`; sysctl -w fs.file-max=655350",
         "nginx 设置 `worker_rlimit_nofile 655350;`，systemd 设置 `LimitNOFILE=655350`；sysctl -w fs.file-max=655350",
@@ -263,7 +264,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ("{}{}", "{0}{1}"),
     ("{}; this kernel does not tell of drops", "{0}；该内核不提供丢弃数"),
     ("; {} ones stay for {} s", "；{0} 状态的条目保留 {1} s"),
-    // `checks/traffic.rs`
+    // Texts of `checks/traffic.rs`.
     (
         "look for the cause at the upstream: cpu-throttled, with --pods for all Pods on this node",
         "到上游查找原因：cpu-throttled，加上 --pods 检查本节点上的所有 Pod",
@@ -290,7 +291,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "使用 ECDSA P-256 密钥的证书（openssl ecparam -name prime256v1 -genkey；cert-manager：`privateKey: {algorithm: ECDSA, size: 256}`）",
     ),
     ("{}: hardly any session is resumed", "{0}：几乎没有会话被恢复"),
-    // `checks/hops.rs`
+    // Texts of `checks/hops.rs`.
     (
         "name the last upstream in the Service or Ingress, and have one proxy do what both do",
         "在 Service 或 Ingress 中直接指向最后的上游，由一个代理完成两者的工作",
@@ -306,7 +307,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "name the upstreams of {} in the Service or Ingress, and have one proxy do what both do",
         "在 Service 或 Ingress 中直接指向 {0} 的上游，由一个代理完成两者的工作",
     ),
-    // `checks/throttling.rs`
+    // Texts of `checks/throttling.rs`.
     (
         "raise the limit (resources.limits.cpu), or remove it; a longer period only moves the wait",
         "提高上限（resources.limits.cpu），或者取消上限；延长周期只会把等待移到别处",
@@ -333,7 +334,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ),
     (", used {} on average", "，平均使用 {0} 个"),
     (" and {} in the busiest {} ms", "，最忙的 {1} ms 内使用 {0} 个"),
-    // `checks/affinity.rs`
+    // Texts of `checks/affinity.rs`.
     (
         "pin it: worker_cpu_affinity auto (nginx), kubelet's --cpu-manager-policy=static with whole CPUs as requests and limits, or taskset -apc CPUS PID",
         "绑定 CPU：worker_cpu_affinity auto（nginx）；kubelet 的 --cpu-manager-policy=static，并把 requests 和 limits 设为整数个 CPU；或者 taskset -apc CPUS PID",
@@ -354,7 +355,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "taskset -apc CPUS {0}；如果是 Pod，使用 kubelet 的 --cpu-manager-policy=static，并把 requests 和 limits 设为整数个 CPU",
     ),
     ("{}, on {} CPUs: it should stay on one", "{0}，可用 {1} 个 CPU：应当固定在一个 CPU 上"),
-    // `checks/workers.rs`
+    // Texts of `checks/workers.rs`.
     (
         "as many workers as CPUs: worker_processes (nginx), --workers (Forebay), GOMAXPROCS",
         "worker 的数量与 CPU 数相同：worker_processes（nginx）、--workers（Forebay）、GOMAXPROCS",
@@ -372,7 +373,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ("{}, all busy, while {} CPUs were idle, and {}", "{0}，全部繁忙，而有 {1} 个 CPU 空闲；{2}"),
     ("worker_processes {};", "worker_processes {0};"),
     ("--workers={}", "--workers={0}"),
-    // `checks/ipvs.rs`
+    // Texts of `checks/ipvs.rs`.
     (
         "a kernel from 5.9 on with sysctl -w net.ipv4.vs.conn_reuse_mode=1",
         "使用 5.9 或更高版本的内核，并执行 sysctl -w net.ipv4.vs.conn_reuse_mode=1",
@@ -463,7 +464,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "{}; IPVS remembers a closed connection for 120 s, so that --watch 130s makes it certain",
         "{0}；IPVS 会记住已关闭的连接 120 s，用 --watch 130s 可以确认",
     ),
-    // `checks/overlay.rs`
+    // Texts of `checks/overlay.rs`.
     (
         "plain routes between the nodes: flannel \"Backend\": {\"Type\": \"host-gw\"}; Calico ipipMode or vxlanMode: CrossSubnet; Cilium routing-mode: native with auto-direct-node-routes: true",
         "节点之间使用普通路由：flannel \"Backend\": {\"Type\": \"host-gw\"}；Calico ipipMode 或 vxlanMode: CrossSubnet；Cilium routing-mode: native 和 auto-direct-node-routes: true",
@@ -494,7 +495,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
     ),
     ("{}: packets are cut in two, or lost", "{0}：数据包会被分片或丢失"),
     ("{}: it takes more packets than it need", "{0}：数据包比必要的多"),
-    // `checks/nic.rs`
+    // Texts of `checks/nic.rs`.
     (
         "a faster link, or fewer bytes: compression and caching in the proxy",
         "使用更快的链路，或者减少字节数：在代理中启用压缩和缓存",
@@ -530,7 +531,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
     ),
     ("no link is full, and no packets are lost in devices and queues", "没有链路跑满，网卡和队列也没有丢包"),
-    // `checks/kernel.rs`
+    // Texts of `checks/kernel.rs`.
     (
         "set them as on the host: in a Pod securityContext.sysctls, on a machine sysctl -w",
         "设置成与宿主机相同：在 Pod 中使用 securityContext.sysctls，在机器上使用 sysctl -w",
@@ -554,7 +555,7 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "{0} 为 {1}（{2} 个端口），宿主机为 {3}（{4} 个）：端口数是宿主机的 {5} %",
     ),
     ("{} is {} and the host's is {}", "{0} 为 {1}，宿主机为 {2}"),
-    // `checks/guard.rs`
+    // Texts of `checks/guard.rs`.
     (
         "more of the resource, or more replicas (docs/guard.md); `forebay-guard: enforce` serves critical requests first meanwhile",
         "增加所缺的资源，或者增加副本（docs/guard.md）；在此之前，`forebay-guard: enforce` 优先服务关键请求",

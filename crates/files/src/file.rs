@@ -19,14 +19,14 @@ pub struct File {
     kept: Kept,
     /// All of it has been read once, so that it most likely is in the page cache.
     is_warm: AtomicBool,
-    /// What whoever serves it makes of it, once for as long as it stays the same.
+    /// A value that the server derives from the file, computed once for each version of it.
     note: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 /// Where the content of a file is.
 #[derive(Debug)]
 pub enum Kept {
-    /// In memory.
+    /// The content of a small file.
     Memory(Box<[u8]>),
     /// In the file system, under this descriptor.
     Open(OwnedFd),
@@ -46,7 +46,7 @@ impl File {
             }
             let content = read_all(&file, identity.size)?;
             let now = Identity::of(&fstat(&file)?);
-            // One that changes while it is read is neither what it was nor what it will be.
+            // A file that changes while it is read has neither its old content nor its new one.
             let is_same = now == identity && content.len() as u64 == identity.size;
             identity = now;
             if is_same {
@@ -58,7 +58,7 @@ impl File {
         Ok(Self { identity, kept, is_warm: AtomicBool::new(false), note: OnceLock::new() })
     }
 
-    /// Which version of which file it is.
+    /// The identity of the file and of its version.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
@@ -73,7 +73,7 @@ impl File {
         &self.kept
     }
 
-    /// Its descriptor, where it is not in memory.
+    /// The file's descriptor, if it is not in memory.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.kept {
             Kept::Memory(_) => None,
@@ -81,15 +81,17 @@ impl File {
         }
     }
 
-    /// What was made of it, made by `make` at the first time. None where something of another type was made then.
+    /// The value that was derived from the file; `make` computes it the first time. None if a value of
+    /// another type was made then.
     pub fn note<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.note.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// Reads what is there without waiting for a disk; none where that cannot be.
+    /// Reads without waiting for a disk; none where that is impossible.
     ///
     /// # Errors
-    /// When it cannot be read.
+    ///
+    /// The file cannot be read.
     pub fn read_now(&self, at: u64, into: &mut [u8]) -> io::Result<Option<usize>> {
         let file = match &self.kept {
             Kept::Memory(content) => return Ok(Some(copy_from(content, at, into))),
@@ -116,7 +118,8 @@ impl File {
         }
     }
 
-    /// Whether a part can most likely be sent without waiting for a disk: its first and its last byte are there.
+    /// Whether a part can most likely be sent without waiting for a disk: its first and its last byte are
+    /// there.
     pub fn is_at_hand(&self, at: u64, len: u64) -> bool {
         if self.is_warm.load(Ordering::Relaxed) {
             return true;
@@ -126,13 +129,13 @@ impl File {
         ends.into_iter().all(|at| matches!(self.read_now(at, &mut byte), Ok(Some(_)) | Err(_)))
     }
 
-    /// Reads a part, so that it is there. It blocks.
+    /// Reads a part of the file into the kernel's page cache. It blocks.
     pub fn warm(&self, at: u64, len: u64) {
         let mut buffer = vec![0; 64 << 10];
         let (mut from, end) = (at, at + len);
         while from < end {
             match self.read(from, &mut buffer) {
-                // Who sends it meets the same.
+                // The sender of the file meets the same error.
                 Ok(0) | Err(_) => return,
                 Ok(read) => from += read as u64,
             }
@@ -159,7 +162,7 @@ fn read_at(file: &OwnedFd, at: u64, into: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// As much as the file is said to have, and no more.
+/// Reads as many bytes as the file's size said, and no more.
 fn read_all(file: &OwnedFd, size: u64) -> io::Result<Vec<u8>> {
     let mut content = vec![0; size as usize];
     let mut read = 0;

@@ -1,7 +1,7 @@
-//! Files below one root folder: found by the kernel's own rule that nothing above it can be reached (openat2), read, listed, and small ones kept
-//! in memory.
+//! Files below one root folder: opened under the kernel's own guarantee that nothing above the root can be
+//! reached (openat2), read, listed, and small ones cached in memory.
 //!
-//! [`path`] says which names may be asked for at all, [`Root`] opens what they stand for, [`Store`] remembers what was found.
+//! [`path`] decides which names may be requested at all, [`Root`] opens them, [`Store`] caches the results.
 //!
 //! Never in here: HTTP, and whose request it is.
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// Time for which what was found under a name holds without another look. The kernel's events would tell of changes at once, but not those
+/// Time for which a cached lookup is valid. The kernel's events would report changes at once, but not those
 /// of a network file system or of a symbolic link on the way, and they are limited in number.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Bytes of the longest file that is kept in memory; a longer one is sent from its descriptor.
+/// Longest file that is cached in memory, in bytes; a longer one is sent from its descriptor.
 pub const MEMORY_FILE_BYTES_MAX: u64 = 64 << 10;
-/// Bytes that what is remembered of a name costs beside the name and the content.
-pub const MEMORY_ENTRY_BYTES: usize = 512;
-/// Files that are kept open, all workers together.
+/// Bytes that a cache entry costs beside its name and content.
+pub const MEMORY_ENTRY_BYTES: u64 = 512;
+/// Files that are kept open, by all workers together.
 pub const OPEN_FILES_MAX: usize = 256;
 /// Bytes of the longest name that is looked for, the folder's included.
 pub const PATH_BYTES_MAX: usize = 4000;
@@ -19,5 +19,5 @@ pub const ELEMENT_BYTES_MAX: usize = 255;
 pub const LISTED_ENTRIES_MAX: usize = 10_000;
 /// Times that a name is looked up whose folders are being renamed.
 pub const LOOKUPS_MAX: usize = 8;
-/// Times that a file is read again that changes while it is read.
+/// Times that a file which changes while it is read is read again.
 pub const READS_MAX: usize = 3;

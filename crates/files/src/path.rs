@@ -1,14 +1,16 @@
-//! Names below the root: which may be asked for.
+//! Names below the root: which may be requested.
 //!
-//! The kernel keeps every lookup below the root, whatever the name. What is refused here would be found there, and is not meant for others.
+//! The kernel keeps every lookup below the root, whatever the name. The names refused here exist there, but
+//! are not meant to be served.
 
 use crate::limits::{ELEMENT_BYTES_MAX, PATH_BYTES_MAX};
 
-/// Where certificates and the like are asked for (RFC 8615): the one folder with a dot whose files are served.
+/// The folder for certificate challenges and the like (RFC 8615): the only one with a leading dot whose files
+/// are served.
 const WELL_KNOWN: &[u8] = b".well-known";
 
-/// Whether a name, relative to a folder that is served, may be looked for. It has no slash at its beginning; one at its end says that a folder
-/// is meant. The empty name is the folder itself.
+/// Whether a name, relative to a served folder, may be looked up. It has no leading slash; a trailing one
+/// means a folder. The empty name is the folder itself.
 pub fn may_be_served(name: &[u8]) -> bool {
     if name.len() > PATH_BYTES_MAX || name.contains(&0) {
         return false;

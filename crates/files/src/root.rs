@@ -1,4 +1,4 @@
-//! The root folder, and what is opened below it.
+//! The root folder, and how names below it are opened.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use crate::limits::{LISTED_ENTRIES_MAX, LOOKUPS_MAX};
 
-/// A folder, and everything below it that can be reached without leaving it: by names and by symbolic links that stay below.
+/// A folder, and everything below it that can be reached without leaving it: by names and by symbolic links
+/// that stay below.
 #[derive(Debug)]
 pub struct Root {
     path: PathBuf,
@@ -23,7 +24,7 @@ struct State {
     folder: Arc<OwnedFd>,
     /// Device and number of the folder that is open.
     identity: (u64, u64),
-    /// It was told that the folder is not there.
+    /// Whether the absence of the folder has been logged.
     is_gone: bool,
 }
 
@@ -35,7 +36,7 @@ pub enum RootError {
     Folder {
         /// As it was given.
         path: String,
-        /// Why.
+        /// The error of the system call.
         source: io::Error,
     },
     /// The kernel cannot keep lookups below a folder.
@@ -45,12 +46,12 @@ pub enum RootError {
     NoOpenat2(io::Error),
 }
 
-/// What stands under a name.
+/// The object under a name.
 #[derive(Debug)]
 pub enum Node {
     /// A regular file.
     File(Opened),
-    /// A folder.
+    /// A folder, opened.
     Folder(OwnedFd),
 }
 
@@ -61,12 +62,12 @@ pub struct Opened {
     pub(crate) identity: Identity,
 }
 
-/// What tells a file, and each of its versions, from others.
+/// The identity of a file and of its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
     number: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// When it was last changed: seconds since 1970, and the nanoseconds beside them.
     pub modified: (i64, u32),
@@ -76,7 +77,7 @@ pub struct Identity {
 /// Why there is no file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// There is none, or what there is is neither a regular file nor a folder.
+    /// Nothing is there, or neither a regular file nor a folder.
     NotFound,
     /// It may not be read, or lies outside of the root.
     Forbidden,
@@ -91,9 +92,9 @@ pub enum Miss {
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEntry {
-    /// Its name.
+    /// Name within the folder.
     pub name: Vec<u8>,
-    /// It is a folder.
+    /// Whether the entry is a folder.
     pub is_folder: bool,
 }
 
@@ -101,7 +102,8 @@ impl Root {
     /// Opens a folder as a root.
     ///
     /// # Errors
-    /// When it is no folder that can be opened, or the kernel has no `openat2`.
+    ///
+    /// The path is no folder that can be opened, or the kernel has no `openat2`.
     pub fn open(path: &Path) -> Result<Self, RootError> {
         let cannot = |source| RootError::Folder { path: path.display().to_string(), source };
         let (folder, identity) = open_folder(path).map_err(|error| cannot(error.into()))?;
@@ -111,13 +113,15 @@ impl Root {
         Ok(Self { path: path.to_owned(), state })
     }
 
-    /// Opens what stands under a name. It blocks.
+    /// Opens the object under a name. It blocks.
     ///
     /// # Errors
-    /// Why nothing is opened.
+    ///
+    /// The reason why nothing is opened.
     pub fn find(&self, name: &[u8]) -> Result<Node, Miss> {
         let folder = self.folder()?;
-        // Without waiting for whoever would open the other end of a FIFO, and without a terminal becoming ours.
+        // Without waiting for whoever would open the other end of a FIFO, and without a terminal becoming
+        // ours.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = below(&folder, name, flags).map_err(miss)?;
         let stat = fstat(&opened).map_err(miss)?;
@@ -128,7 +132,8 @@ impl Root {
         }
     }
 
-    /// The folder, which may be another one under its name than before. That it is gone, or is back, is told once.
+    /// The folder, which may have been replaced under its name. Its disappearance and its return are each
+    /// logged once.
     fn folder(&self) -> Result<Arc<OwnedFd>, Miss> {
         let is_same = |state: &State| stat(&self.path).is_ok_and(|stat| identity(&stat) == state.identity);
         let mut state = self.state.lock();
@@ -153,14 +158,15 @@ impl Root {
     }
 }
 
-/// Nothing above the folder, and no link of `/proc`, which leads anywhere.
+/// Lookups stay below the folder and follow no magic link of `/proc`, which could lead anywhere.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 
 fn below(folder: &OwnedFd, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let name: &[u8] = if name.is_empty() { b"." } else { name };
     let mut result = Err(Errno::AGAIN);
     for _ in 0..LOOKUPS_MAX {
-        // The kernel cannot be sure that `..` in a link stays below while folders are renamed, and says so.
+        // While folders are renamed, the kernel cannot be sure that `..` in a link stays below, and returns
+        // this error.
         match openat2(folder, name, flags, Mode::empty(), RESOLVE) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             done => {
@@ -185,7 +191,7 @@ fn identity(stat: &Stat) -> (u64, u64) {
 
 fn miss(error: Errno) -> Miss {
     match error {
-        // EXDEV is a way out of the root.
+        // EXDEV means a way out of the root.
         Errno::ACCESS | Errno::PERM | Errno::XDEV => Miss::Forbidden,
         Errno::MFILE | Errno::NFILE => Miss::NoDescriptor,
         Errno::IO | Errno::STALE | Errno::AGAIN | Errno::NOMEM => Miss::Unreadable,
@@ -210,7 +216,7 @@ pub(crate) fn list(folder: &OwnedFd, is_top: bool) -> Result<Vec<ListedEntry>, M
         let is_folder = match entry.file_type() {
             FileType::Directory => true,
             FileType::RegularFile => false,
-            // What a link leads to is looked at with the same care as when it is asked for.
+            // The target of a link is resolved under the same restrictions as a requested name.
             FileType::Symlink | FileType::Unknown => match target_type(folder, name) {
                 Some(is_folder) => is_folder,
                 None => continue,
@@ -226,8 +232,8 @@ pub(crate) fn list(folder: &OwnedFd, is_top: bool) -> Result<Vec<ListedEntry>, M
     Ok(entries)
 }
 
-/// Whether what a link in a folder leads to is a folder; none if it is nothing that could be served. A link to somewhere above the folder is
-/// not listed, though it may be asked for.
+/// Whether the target of a link in a folder is a folder; none if it cannot be served. A link to somewhere
+/// above the folder is not listed, though it may be requested.
 fn target_type(folder: &OwnedFd, name: &[u8]) -> Option<bool> {
     let target = below(folder, name, OFlags::PATH | OFlags::CLOEXEC).ok()?;
     match FileType::from_raw_mode(fstat(&target).ok()?.st_mode) {

@@ -1,47 +1,38 @@
-//! What was found under names, for as long as it holds: files in memory, open files, and that there is nothing.
+//! A cache of lookups, for as long as they are valid: files in memory, open files, and missing names.
 //!
-//! Workers share it. A look into it is short; what has to be asked of the file system is asked by [`Store::look`], which blocks.
+//! Workers share it. Reading the cache is quick; [`Store::look`] queries the file system and blocks.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
-use indexmap::IndexMap;
-use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
 use crate::file::{File, Kept};
 use crate::limits::{LOOK_INTERVAL, MEMORY_ENTRY_BYTES, OPEN_FILES_MAX};
 use crate::root::{ListedEntry, Miss, Node, Root, list};
 
-/// A root with what is remembered of it.
+/// A root with a cache of lookups.
 #[derive(Debug)]
 pub struct Store {
     root: Root,
-    hasher: RandomState,
-    shards: [Mutex<Shard>; SHARDS],
-    memory_max: usize,
-    /// Bytes in all shards.
-    memory: AtomicUsize,
-    /// Open files in all shards.
-    open: AtomicUsize,
+    /// The results by name. Where there is no room, those are evicted that are used least.
+    entries: Cache<Box<[u8]>, Arc<Entry>, Weight>,
 }
 
-/// A power of two. A lock is held for a look at a table.
-const SHARDS: usize = 16;
+/// Each shard of the table, with a lock of its own, has at least this many bytes.
+const SHARD_BYTES_MIN: u64 = 4 << 20;
+const SHARDS_MAX: u64 = 16;
 
-/// Entries of which the one that was used longest ago makes room.
-const SAMPLE: usize = 8;
-
-/// What stands under a name.
+/// The result of a lookup.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// A file.
+    /// A regular file.
     Page(Arc<Page>),
-    /// A folder.
+    /// A folder, which is not kept open.
     Folder,
-    /// Nothing that is served.
+    /// No object that can be served.
     Miss(Miss),
 }
 
@@ -57,30 +48,26 @@ pub struct Page {
 /// The compressed forms that are looked for beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
-    /// `.br`.
+    /// The suffix `.br`.
     Brotli,
-    /// `.zst`.
+    /// The suffix `.zst`.
     Zstandard,
-    /// `.gz`.
+    /// The suffix `.gz`.
     Gzip,
-}
-
-#[derive(Debug, Default)]
-struct Shard {
-    entries: IndexMap<Box<[u8]>, Entry, RandomState>,
-    /// For samples.
-    random: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     found: Found,
-    /// When it was looked at.
-    looked: Duration,
-    /// When it was used.
-    used: Duration,
-    bytes: usize,
-    open: usize,
+    /// When it was looked at, in nanoseconds.
+    looked: AtomicU64,
+}
+
+/// The weight of entries, in bytes.
+#[derive(Clone, Debug)]
+struct Weight {
+    /// Weight of an open file: all that may be open at a time weigh as much as the table holds.
+    open: u64,
 }
 
 impl Coding {
@@ -97,44 +84,45 @@ impl Coding {
 }
 
 impl Store {
-    /// Remembers what is below a root in so many bytes.
+    /// Caches files below a root in up to `memory_max` bytes.
+    #[expect(clippy::missing_panics_doc, reason = "the table has all options that it needs")]
     pub fn new(root: Root, memory_max: usize) -> Self {
-        Self {
-            root,
-            hasher: RandomState::default(),
-            shards: std::array::from_fn(|_| Mutex::default()),
-            memory_max,
-            memory: AtomicUsize::new(0),
-            open: AtomicUsize::new(0),
-        }
+        let memory_max = memory_max as u64;
+        let options = OptionsBuilder::new()
+            .shards((memory_max / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX) as usize)
+            .estimated_items_capacity(OPEN_FILES_MAX)
+            .weight_capacity(memory_max)
+            .build()
+            .expect("all options are there");
+        let weight = Weight { open: memory_max.div_ceil(OPEN_FILES_MAX as u64) };
+        let (hasher, lifecycle) = (DefaultHashBuilder::default(), DefaultLifecycle::default());
+        Self { root, entries: Cache::with_options(options, weight, hasher, lifecycle) }
     }
 
-    /// What is remembered of a name, if that still holds. `now` is any clock that all callers share. Of several callers one is told to look
-    /// again; the others are given what there is.
+    /// The cached result for a name, if it is still valid. `now` is any clock that all callers share. When a
+    /// result expires, one caller gets none and looks again; the others get the old one meanwhile.
     pub fn recall(&self, name: &[u8], now: Duration) -> Option<Found> {
-        let mut shard = self.shard(name).lock();
-        let entry = shard.entries.get_mut(name)?;
-        entry.used = now;
-        if now.saturating_sub(entry.looked) >= LOOK_INTERVAL {
-            entry.looked = now;
-            return None;
-        }
-        Some(entry.found.clone())
+        let entry = self.entries.get(name)?;
+        let (looked, now) = (entry.looked.load(Ordering::Relaxed), now.as_nanos() as u64);
+        let has_expired = now.saturating_sub(looked) >= LOOK_INTERVAL.as_nanos() as u64;
+        let set = |now| entry.looked.compare_exchange(looked, now, Ordering::Relaxed, Ordering::Relaxed);
+        (!has_expired || set(now).is_err()).then(|| entry.found.clone())
     }
 
-    /// Looks a name up in the file system, and remembers what is there. It blocks.
+    /// Looks a name up in the file system and caches the result. It blocks.
     pub fn look(&self, name: &[u8], now: Duration) -> Found {
-        let known = self.shard(name).lock().entries.get(name).map(|entry| entry.found.clone());
-        let known = match &known {
-            Some(Found::Page(page)) => Some(&**page),
+        let known = self.entries.get(name);
+        let known = match known.as_deref() {
+            Some(Entry { found: Found::Page(page), .. }) => Some(&**page),
             _ => None,
         };
         let found = self.find(name, known);
-        // What has to do with this moment alone is no use at another.
+        // Transient errors are not cached.
         if matches!(found, Found::Miss(Miss::NoRoot | Miss::NoDescriptor | Miss::Unreadable)) {
-            self.forget(name);
+            self.entries.remove(name);
         } else {
-            self.remember(name, found.clone(), now);
+            let looked = AtomicU64::new(now.as_nanos() as u64);
+            self.entries.insert(name.into(), Arc::new(Entry { found: found.clone(), looked }));
         }
         found
     }
@@ -169,7 +157,7 @@ impl Store {
         Found::Page(Arc::new(Page { plain, coded }))
     }
 
-    /// The file under a name, which may be the one that is known; none for a folder.
+    /// The file under a name, which may be the cached one; none for a folder.
     fn file(&self, name: &[u8], known: Option<&Arc<File>>) -> Result<Option<Arc<File>>, Miss> {
         let opened = match self.root.find(name)? {
             Node::File(opened) => opened,
@@ -180,71 +168,23 @@ impl Store {
             None => File::take(opened).map(|file| Some(Arc::new(file))).map_err(|_| Miss::Unreadable),
         }
     }
+}
 
-    fn remember(&self, name: &[u8], found: Found, now: Duration) {
-        let (content, open) = weight(&found);
-        let bytes = MEMORY_ENTRY_BYTES + name.len() + content;
-        let mut shard = self.shard(name).lock();
-        self.remove(&mut shard, |entries| entries.swap_remove(name));
-        if bytes > self.memory_max {
-            return;
-        }
-        let is_over = || {
-            self.memory.load(Ordering::Relaxed) + bytes > self.memory_max
-                || (open > 0 && self.open.load(Ordering::Relaxed) + open > OPEN_FILES_MAX)
+impl Weighter<Box<[u8]>, Arc<Entry>> for Weight {
+    fn weight(&self, name: &Box<[u8]>, entry: &Arc<Entry>) -> u64 {
+        let of_file = |file: &File| match file.kept() {
+            Kept::Memory(content) => content.len() as u64,
+            Kept::Open(_) => self.open,
         };
-        while is_over() {
-            // Others hold what there is room for, in their shards.
-            let Some(at) = shard.oldest() else { return };
-            self.remove(&mut shard, |entries| entries.swap_remove_index(at).map(|(_, entry)| entry));
-        }
-        self.memory.fetch_add(bytes, Ordering::Relaxed);
-        self.open.fetch_add(open, Ordering::Relaxed);
-        shard.entries.insert(name.into(), Entry { found, looked: now, used: now, bytes, open });
+        let files: u64 = match &entry.found {
+            Found::Page(page) => {
+                let all = page.coded.iter().map(|(_, file)| file).chain([&page.plain]);
+                all.map(|file| MEMORY_ENTRY_BYTES + of_file(file)).sum()
+            }
+            Found::Folder | Found::Miss(_) => 0,
+        };
+        MEMORY_ENTRY_BYTES + name.len() as u64 + files
     }
-
-    fn forget(&self, name: &[u8]) {
-        self.remove(&mut self.shard(name).lock(), |entries| entries.swap_remove(name));
-    }
-
-    fn remove(
-        &self,
-        shard: &mut Shard,
-        remove: impl FnOnce(&mut IndexMap<Box<[u8]>, Entry, RandomState>) -> Option<Entry>,
-    ) {
-        if let Some(entry) = remove(&mut shard.entries) {
-            self.memory.fetch_sub(entry.bytes, Ordering::Relaxed);
-            self.open.fetch_sub(entry.open, Ordering::Relaxed);
-        }
-    }
-
-    fn shard(&self, name: &[u8]) -> &Mutex<Shard> {
-        &self.shards[self.hasher.hash_one(name) as usize % SHARDS]
-    }
-}
-
-impl Shard {
-    /// Of a few entries the one that was used longest ago.
-    fn oldest(&mut self) -> Option<usize> {
-        let len = self.entries.len();
-        let sample = (0..SAMPLE).map(|_| {
-            self.random =
-                self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.random >> 33) as usize
-        });
-        let places: Vec<_> = sample.filter_map(|number| number.checked_rem(len)).collect();
-        places.into_iter().min_by_key(|&place| self.entries[place].used)
-    }
-}
-
-/// Bytes in memory, and open files.
-fn weight(found: &Found) -> (usize, usize) {
-    let Found::Page(page) = found else { return (0, 0) };
-    let files = page.coded.iter().map(|(_, file)| file).chain([&page.plain]);
-    files.fold((0, 0), |(bytes, open), file| match file.kept() {
-        Kept::Memory(content) => (bytes + content.len() + MEMORY_ENTRY_BYTES, open),
-        Kept::Open(_) => (bytes + MEMORY_ENTRY_BYTES, open + 1),
-    })
 }
 
 #[cfg(test)]
@@ -300,8 +240,8 @@ mod tests {
         for name in &names {
             of_long.look(name.as_bytes(), NOW);
         }
-        let open = of_long.open.load(Ordering::Relaxed);
-        assert!(open > 0 && open <= OPEN_FILES_MAX, "{open}");
+        let open = of_long.entries.len();
+        assert!(open > OPEN_FILES_MAX / 2 && open <= OPEN_FILES_MAX, "{open}");
         for name in &names {
             fs::write(folder.path().join(name), [b'x'; 1000]).unwrap();
         }
@@ -310,12 +250,8 @@ mod tests {
         for name in &names {
             of_short.look(name.as_bytes(), NOW);
         }
-        let memory = of_short.memory.load(Ordering::Relaxed);
-        assert!(memory > memory_max / 2 && memory <= memory_max, "{memory}");
-        for name in &names {
-            of_short.forget(name.as_bytes());
-        }
-        assert_eq!(of_short.memory.load(Ordering::Relaxed), 0);
+        let memory = of_short.entries.weight();
+        assert!(memory > memory_max as u64 / 2 && memory <= memory_max as u64, "{memory}");
         let nothing = store(folder.path(), 0);
         assert!(matches!(nothing.look(b"1", NOW), Found::Page(_)) && nothing.recall(b"1", NOW).is_none());
     }

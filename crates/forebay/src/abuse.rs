@@ -1,4 +1,5 @@
-//! `forebay abuse`: asks a running Forebay for clients whose behaviour is far off the others', and has it let them go.
+//! `forebay abuse`: asks a running Forebay for clients whose behaviour is far off the others', and has it let
+//! them go.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -6,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use control::legible;
 use http::Method;
-use proxy::{ClientKey, NoticedClient, Observer, Whom};
+use proxy::{ClientKey, ClientSelector, NoticedClient, Observer};
 use serde::{Deserialize, Serialize};
 
 use crate::ask::ask;
@@ -14,7 +15,7 @@ use crate::cli::{AbuseCommand, Output, Release};
 use crate::output;
 use crate::query::{decode, encode};
 
-/// Clients that are told of at most, those against whom something is held first.
+/// Most clients that are listed, those with penalties first.
 const TOLD_MAX: usize = 1000;
 
 /// The clients that were noticed.
@@ -32,7 +33,7 @@ pub(crate) struct Listing {
 #[derive(Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
-    /// Its address or network, or the hash of the value by which it is told from others.
+    /// The client's address or network, or the hash of the value that identifies it.
     client: String,
     /// The beginning of that value, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,13 +44,13 @@ struct Listed {
     refused_for: u32,
     /// Refusals that are not forgotten.
     refusals: u8,
-    /// By what it is far off the others.
+    /// The signals by which the client is unusual.
     reasons: Vec<String>,
     /// In a second, over the last ten seconds or so.
     rates: Vec<(String, f32)>,
 }
 
-/// What came of a release.
+/// The result of a release.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Released {
     /// Clients that were slowed or refused.
@@ -96,19 +97,19 @@ fn client(text: &str) -> anyhow::Result<ClientKey> {
     })
 }
 
-/// Whom a query of `/abuse/release` names.
-pub(crate) fn whom(query: &str) -> anyhow::Result<Whom> {
+/// The client that a query of `/abuse/release` names.
+pub(crate) fn whom(query: &str) -> anyhow::Result<ClientSelector> {
     let text = |value| decode(value).filter(|value| !value.is_empty());
     match query.split_once('=').map(|(name, value)| (name, text(value))) {
-        Some(("all", Some(yes))) if yes == "true" => Ok(Whom::All),
-        Some(("client", name)) => client(&name.unwrap_or_default()).map(Whom::One),
-        Some(("key", Some(value))) => Ok(Whom::WithValue(value)),
+        Some(("all", Some(yes))) if yes == "true" => Ok(ClientSelector::All),
+        Some(("client", name)) => client(&name.unwrap_or_default()).map(ClientSelector::One),
+        Some(("key", Some(value))) => Ok(ClientSelector::WithValue(value)),
         _ => bail!("/abuse/release takes client=CLIENT, key=VALUE or all=true"),
     }
 }
 
 impl Released {
-    pub(crate) fn of(observer: &Observer, whom: &Whom) -> Self {
+    pub(crate) fn of(observer: &Observer, whom: &ClientSelector) -> Self {
         Self { released: observer.release_clients(whom) }
     }
 
@@ -124,8 +125,10 @@ impl Released {
 impl Listing {
     pub(crate) fn of(observer: &Observer) -> Self {
         let all = observer.noticed_clients();
-        let count = |standing| all.iter().filter(|client| client.standing == standing).count();
-        let (noticed, slowed, refused) = (all.len(), count("slowed"), count("refused"));
+        let count = |standing| all.iter().filter(|client| client.treatment == standing).count();
+        let noticed = all.len();
+        let slowed = count("slowed");
+        let refused = count("refused");
         let clients = all.into_iter().take(TOLD_MAX).map(Listed::from).collect();
         Self { noticed, slowed, refused, clients }
     }
@@ -174,7 +177,7 @@ impl From<NoticedClient> for Listed {
         Self {
             client: noticed.client.to_string(),
             key: noticed.value,
-            standing: noticed.standing.to_owned(),
+            standing: noticed.treatment.to_owned(),
             refused_for: noticed.refused_for_s,
             refusals: noticed.refusals,
             reasons: noticed.signals.into_iter().map(str::to_owned).collect(),
@@ -189,12 +192,12 @@ mod tests {
 
     #[test]
     fn a_query_names_one_or_all() {
-        let one = |name: &str| Whom::One(name.parse().unwrap());
-        assert_eq!(whom("all=true").unwrap(), Whom::All);
+        let one = |name: &str| ClientSelector::One(name.parse().unwrap());
+        assert_eq!(whom("all=true").unwrap(), ClientSelector::All);
         assert_eq!(whom("client=192.0.2.7").unwrap(), one("192.0.2.7"));
         assert_eq!(whom("client=2001%3Adb8%3A%3A%2F64").unwrap(), one("2001:db8::/64"));
         assert_eq!(whom("client=key%3A00000000000abc").unwrap(), one("key:00000000000abc"));
-        assert_eq!(whom("key=user%3D7").unwrap(), Whom::WithValue("user=7".to_owned()));
+        assert_eq!(whom("key=user%3D7").unwrap(), ClientSelector::WithValue("user=7".to_owned()));
         for query in
             ["", "all", "all=false", "client=", "client=shop.test", "client=%zz", "key=", "colour=red"]
         {

@@ -1,5 +1,6 @@
-//! The admin server: `/console/`, `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`, `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`,
-//! `/cache/status`, `/cache/purge`. It runs on its own thread, so that a scrape delays no request.
+//! The admin server: `/console/`, `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`,
+//! `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`, `/cache/status`, `/cache/purge`. It runs
+//! on its own thread, so that a scrape delays no request.
 
 mod access;
 mod overload;
@@ -30,8 +31,8 @@ use crate::cache::{CacheStatus, Orders, Purged, disk_figures, without_cache};
 use crate::console::{self, Answer, Console};
 use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
-use crate::server::{self, Connections, Place};
-use crate::standing::Standing;
+use crate::instance_status::InstanceStatus;
+use crate::server::{self, ConnectionSlot, Connections};
 use crate::{configuration, machine, version};
 pub(crate) use access::Access;
 use reply::Reply;
@@ -45,7 +46,7 @@ pub(crate) struct Admin {
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
     pub(crate) findings: Arc<Findings>,
-    /// What people look at; none with `--console=false`.
+    /// State of the console; none with `--console=false`.
     pub(crate) console: Option<Console>,
     /// Set when the process is about to stop, which makes it not ready.
     pub(crate) stopping: AtomicBool,
@@ -55,9 +56,10 @@ pub(crate) struct Admin {
     pub(crate) health_path: String,
     /// The address that the server listens on.
     pub(crate) address: SocketAddr,
-    /// What is served, for explanations.
+    /// The served objects, for explanations.
     pub(crate) served: Mutex<Option<Objects>>,
-    /// The explanation in progress; one at a time, until it is done, whether its client is still there or not.
+    /// The explanation in progress; one at a time, until it is done, whether its client is still there or
+    /// not.
     pub(crate) explaining: Arc<Semaphore>,
     /// Places for questions, the one that is being answered included.
     pub(crate) explanations: Semaphore,
@@ -65,13 +67,15 @@ pub(crate) struct Admin {
     pub(crate) begun: Instant,
 }
 
-/// Questions for `/explain` at a time: one that is being answered, and those that wait for it. Further ones are answered 503.
+/// Concurrent requests for `/explain`: one that is being answered, and those in the queue. Further ones are
+/// answered 503.
 pub(crate) const EXPLANATIONS_MAX: usize = 4;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// Starts the server's thread, which ends with the process. It serves at most this number of connections at a time.
+/// Starts the server's thread, which ends with the process. It serves at most this number of connections at a
+/// time.
 pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: usize) -> io::Result<()> {
     server::spawn("admin", listener, move |listener| serve(listener, admin, connections_max))
 }
@@ -91,7 +95,7 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize)
     Connections::new(connections_max).serve(listener, converse).await;
 }
 
-async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Place) {
+async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: ConnectionSlot) {
     let service = service_fn(|request| {
         let (admin, place) = (&admin, &place);
         async move {
@@ -135,9 +139,7 @@ impl Admin {
             "/readyz" | "/healthz" => self.readiness(),
             path if path == self.health_path => self.readiness(),
             "/metrics" if self.metrics => self.metrics(),
-            "/status" => {
-                response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(self.standing())))
-            }
+            "/status" => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(self.status()))),
             "/configuration" => self.configuration(),
             "/overload" => response(StatusCode::OK, JSON, overload::describe(&self.registry)),
             "/explain" => self.explain(request.uri().query().unwrap_or_default()).await,
@@ -160,11 +162,12 @@ impl Admin {
         }
     }
 
-    /// What a client is told that may not have what it asks for.
+    /// The refusal for a client that must not see the requested path.
     fn refuse<B>(&self, request: &Request<B>, peer: IpAddr) -> Option<Response<Full<Bytes>>> {
         let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
         let path = request.uri().path();
-        // Health is asked for by whatever name, as at ingress-nginx: a web page that reads the answer learns nothing.
+        // Health is answered under any host name, as at ingress-nginx: a web page that reads the answer
+        // learns nothing.
         let is_health = matches!(path, "/livez" | "/readyz" | "/healthz") || path == self.health_path;
         if host.is_some_and(|host| !is_health && !self.access.is_own_host(host)) {
             let hint = "this is not the name of an admin server; --admin-host adds names\n";
@@ -212,21 +215,21 @@ impl Admin {
     }
 
     /// How this process does.
-    fn standing(&self) -> Standing {
-        let mut standing = Standing {
+    fn status(&self) -> InstanceStatus {
+        let mut status = InstanceStatus {
             version: version::RELEASE.to_owned(),
             up_seconds: self.begun.elapsed().as_secs_f64(),
             generation: self.observer.get().map(Observer::acknowledged).unwrap_or_default(),
             requests: self.registry.requests(),
-            ..Standing::default()
+            ..InstanceStatus::default()
         };
-        standing.set_condition(&self.condition.lock().unwrap_or_else(PoisonError::into_inner));
+        status.set_condition(&self.condition.lock().unwrap_or_else(PoisonError::into_inner));
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(served) = served {
-            standing.set_objects(&served.translation);
+            status.set_objects(&served.translation);
         }
-        standing.set_findings(&self.findings.all());
-        standing
+        status.set_findings(&self.findings.all());
+        status
     }
 
     /// The clients whose behaviour was noticed.
@@ -235,7 +238,7 @@ impl Admin {
         response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(Listing::of(observer))))
     }
 
-    /// Forgets what is held against clients.
+    /// Drops penalties of clients.
     fn release(&self, query: &str) -> Response<Full<Bytes>> {
         let Some(observer) = self.observer.get() else { return nothing_served() };
         match abuse::whom(query) {
@@ -270,7 +273,7 @@ impl Admin {
         let turn = Arc::clone(&self.explaining).acquire_owned().await;
         let tell = move || {
             let _turn = turn;
-            explain::tell(&served, &question, relief)
+            explain::report(&served, &question, relief)
         };
         match tokio::task::spawn_blocking(tell).await {
             Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
@@ -279,7 +282,7 @@ impl Admin {
         }
     }
 
-    /// Has the proxy forget what it keeps, on a thread of its own: everything is looked at.
+    /// Has the proxy purge its cache, on a separate thread: all entries are visited.
     async fn purge(&self, query: &str) -> Response<Full<Bytes>> {
         let orders = Orders::of_query(query).and_then(|orders| orders.purges());
         let purges = match orders {
@@ -312,7 +315,7 @@ impl Admin {
         }
     }
 
-    /// How full the cache is, and what it did for whom.
+    /// The cache's fill level, and its results by Ingress.
     fn cache_status(&self) -> Response<Full<Bytes>> {
         let Some(observer) = self.observer.get() else { return nothing_served() };
         let Some(figures) = observer.cache_figures() else { return no_cache() };
@@ -320,8 +323,8 @@ impl Admin {
         response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(status)))
     }
 
-    /// Whether requests may come: every worker serves a complete configuration, and this process is not about to stop. Failing
-    /// watches are listed in either case. ingress-nginx's `/healthz` has this meaning too.
+    /// Whether requests may come: every worker serves a complete configuration, and this process is not about
+    /// to stop. Failing watches are listed in either case. ingress-nginx's `/healthz` has this meaning too.
     fn readiness(&self) -> Response<Full<Bytes>> {
         if self.stopping.load(Ordering::Relaxed) {
             return response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "stopping\n".to_owned());
@@ -359,7 +362,7 @@ impl Admin {
             return response(StatusCode::SERVICE_UNAVAILABLE, TEXT, "there is none yet\n".to_owned());
         };
         let described = configuration::describe(&observer.snapshot(), observer.acknowledged());
-        response(StatusCode::OK, JSON, format!("{described:#}\n"))
+        response(StatusCode::OK, JSON, described + "\n")
     }
 }
 

@@ -1,7 +1,7 @@
-//! Asks the admin server of a running Forebay.
+//! Asks the admin server of a running Forebay, or another server of which one answer is wanted.
 
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 
 use anyhow::{Context, bail};
 use http::uri::Authority;
@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Longest answer in bytes.
-const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Longest answer in bytes: metrics of thousands of Ingresses.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// A connection to an admin server, on which one question follows the other.
 pub(crate) struct Conversation {
@@ -24,7 +24,7 @@ pub(crate) struct Conversation {
     host: String,
 }
 
-/// What an admin server answers.
+/// An answer of an admin server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -55,12 +55,12 @@ impl Address {
         }
     }
 
-    /// Reads what `--admin` says: a URL, or what is behind its `http://`.
+    /// Parses the value of `--admin`: a URL, or the part behind `http://`.
     pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
         if text.contains("://") { Self::of_url(text) } else { Self::of_url(&format!("http://{text}")) }
     }
 
-    /// Connects.
+    /// Connects to the admin server.
     pub(crate) async fn connect(&self) -> anyhow::Result<Conversation> {
         let host = self.authority.host().trim_matches(['[', ']']);
         let stream = TcpStream::connect((host, self.authority.port_u16().unwrap_or(80))).await?;
@@ -75,7 +75,8 @@ impl fmt::Display for Address {
 }
 
 impl Conversation {
-    /// Begins one over a stream that leads to an admin server. `host` is what it is called.
+    /// Begins a conversation over a stream that leads to an admin server. `host` is the server's name in
+    /// requests.
     pub(crate) async fn over<S>(stream: S, host: &str) -> anyhow::Result<Self>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -108,19 +109,21 @@ impl Conversation {
             let body = body.map_err(|error| anyhow::anyhow!("{error}"))?.to_bytes();
             anyhow::Ok(Answer { status, body })
         };
+        let mut talk = pin!(talk);
         tokio::select! {
             biased;
-            said = talk => said,
+            said = &mut talk => said,
             ended = &mut self.connection => {
                 ended?;
-                bail!("the connection was closed")
+                // The answer may have come just before the end.
+                talk.await.context("the connection was closed")
             }
         }
     }
 }
 
 impl Answer {
-    /// The body, unless the answer is an error. `whose` says whom it is from.
+    /// The body, unless the answer is an error. `whose` names the sender.
     pub(crate) fn content(&self, whose: &str) -> anyhow::Result<Bytes> {
         let Self { status, body } = self;
         if *status != StatusCode::OK {
@@ -129,7 +132,7 @@ impl Answer {
         Ok(body.clone())
     }
 
-    /// The JSON that was asked for. `whose` says whom it is from.
+    /// The parsed JSON of the body. `whose` names the sender.
     pub(crate) fn read<A: DeserializeOwned>(&self, whose: &str) -> anyhow::Result<A> {
         let body = self.content(whose)?;
         serde_json::from_slice(&body).with_context(|| format!("{whose} is no admin server of this version"))

@@ -27,7 +27,8 @@ pub(crate) fn run(command: CacheCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The exit status is 1 where nothing was in memory and a host is named that has no cache, or where it is not known that all replicas have forgotten.
+/// The exit status is 1 where nothing was in memory and a host is named that has no cache, or where it is not
+/// known that all replicas have forgotten.
 fn purge(options: cli::Purge) -> anyhow::Result<ExitCode> {
     let cli::Purge { url, prefix, host, tag, all, asking } = options;
     let orders = Orders { urls: url, prefixes: prefix, hosts: host, tags: tag, all };

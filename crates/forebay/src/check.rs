@@ -1,4 +1,5 @@
-//! `forebay check`: prints what would be served, the problems, and what changes for who comes over from ingress-nginx.
+//! `forebay check`: prints the configuration that would be served, the problems, and the changes for users
+//! who come from ingress-nginx.
 
 mod page;
 
@@ -16,8 +17,8 @@ use serde_json::{Value, json};
 use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
 
-/// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What cannot be read, and what holds
-/// nothing to judge, is an error.
+/// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What
+/// cannot be read, and what holds nothing to judge, is an error.
 pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
     let api_server = options.api_server;
     let (translation, report) = match options.manifests.source(&api_server)? {

@@ -20,14 +20,15 @@ use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
-use crate::{bench, demo, doctor};
+pub(crate) use crate::output::Output;
+use crate::{bench, demo, doctor, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
 pub(crate) use manifests::{Manifests, Source, read_stdin};
 pub(crate) use refusal::explain;
-pub(crate) use tools::{Completions, Man, Payload, PlainProxy, Version};
+pub(crate) use tools::{Completions, Man, Payload};
 pub(crate) use top::{Top, Watching};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
@@ -45,14 +46,15 @@ pub(crate) enum Command {
         after_help = "Examples:\n  forebay serve --manifests manifests/ --http-port 8080 --https-port 8443\n  forebay serve --configmap ingress-nginx/ingress-nginx-controller        (in a Pod)"
     )]
     Serve(Box<Serve>),
-    /// Check manifests or a cluster: print what `serve` would serve, every problem, and what changes for users of ingress-nginx.
-    /// Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
+    /// Check manifests or a cluster: print what `serve` would serve, every problem, and what changes for
+    /// users of ingress-nginx. Changes nothing. Exit status: 0 clean, 1 problems, 2 unusable arguments.
     #[command(
         after_help = "Examples:\n  forebay check manifests/\n  forebay check --kubeconfig ~/.kube/config --report migration.html"
     )]
     Check(Box<Check>),
-    /// Explain a request step by step, with the object behind each step: from manifests, a cluster, or a running Forebay. Sends no
-    /// request. Exit status: 0 it is served, 1 it is refused or gets an error, 2 unusable arguments.
+    /// Explain a request step by step, with the object behind each step: from manifests, a cluster, or a
+    /// running Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or gets an error, 2
+    /// unusable arguments.
     #[command(
         after_help = "Examples:\n  forebay explain https://www.example.com/cart manifests/\n  forebay explain http://www.example.com/ --admin http://127.0.0.1:10254"
     )]
@@ -60,8 +62,8 @@ pub(crate) enum Command {
     /// Convert Ingresses to the Gateway API.
     #[command(after_help = "Examples:\n  forebay convert ingress manifests/ > gateway.yaml")]
     Convert(Convert),
-    /// Examine the Forebays of a cluster, as `kubectl forebay` does: this program, named kubectl-forebay, is a plugin for kubectl.
-    /// Changes nothing.
+    /// Examine the Forebays of a cluster, as `kubectl forebay` does: this program, named kubectl-forebay, is
+    /// a plugin for kubectl. Changes nothing.
     #[command(after_help = "Examples:\n  forebay kubectl status\n  forebay kubectl logs --help")]
     Kubectl(Box<Kubectl>),
     /// Show or purge the cache of a running Forebay.
@@ -72,36 +74,37 @@ pub(crate) enum Command {
     /// List or release clients of a running Forebay that behave unlike all others.
     #[command(after_help = "Examples:\n  forebay abuse list\n  forebay abuse release --help")]
     Abuse(Abuse),
-    /// Measure what an ingress costs on this machine: a Pod, load and Forebay for half a minute. With --case, a field case.
+    /// Measure what an ingress costs on this machine: a Pod, load and Forebay for half a minute. With --case,
+    /// a field case.
     #[command(
         after_help = "Examples:\n  forebay demo\n  forebay demo --stay\n  forebay demo --case d --report d.html"
     )]
     Demo(demo::Demo),
-    /// Find what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes nothing. Exit status:
-    /// 0 clean, 1 warnings, 2 failures.
+    /// Find what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes
+    /// nothing. Exit status: 0 clean, 1 warnings, 2 failures.
     #[command(after_help = "Examples:\n  forebay doctor\n  forebay doctor --pid 4321 --output json")]
     Doctor(doctor::Doctor),
-    /// Watch a running Forebay in the terminal: rates, times, connections and what needs a look, and routes, hosts and clusters. Changes
-    /// nothing.
+    /// Watch a running Forebay in the terminal: rates, times, connections and what needs a look, and routes,
+    /// hosts and clusters. Changes nothing.
     #[command(after_help = "Examples:\n  forebay top\n  forebay top --admin http://127.0.0.1:10254")]
     Top(Top),
     /// Run the static payload server that the demo, the tests and the benchmarks put behind the proxy.
     Payload(Payload),
-    /// Load a URL, and report rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed, 2 nothing could be
-    /// measured.
+    /// Load a URL, and report rate, latency, phases and errors. Exit status: 0 clean, 1 some requests failed,
+    /// 2 nothing could be measured.
     #[command(
         after_help = "Examples:\n  forebay bench rps http://127.0.0.1:8080/\n  forebay bench compare --direct http://10.0.0.7:8080/ --via http://127.0.0.1/ --pid 4321"
     )]
     Bench(Box<bench::Bench>),
     /// Run the proxy that cases of the demo have in place of Forebay.
     #[command(hide = true)]
-    PlainProxy(PlainProxy),
+    PlainProxy(demo::PlainProxy),
     /// Print the completions of this command line for a shell.
     Completions(Completions),
     /// Print the manual page of forebay(1), or write the pages of all commands into a folder.
     Man(Man),
     /// Print the version, and the commit that it was built from.
-    Version(Version),
+    Version(version::Version),
 }
 
 /// How manifests are read: what `serve` and `check` have in common.
@@ -156,7 +159,8 @@ pub(crate) struct Reading {
     /// Leave Services of type ExternalName without endpoints.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_svc_external_name: bool,
-    /// Networks that ExternalName Services may resolve to [default: all]. Addresses of this machine, loopback, link-local, multicast and cloud metadata services are always refused.
+    /// Networks that ExternalName Services may resolve to [default: all]. Addresses of this machine,
+    /// loopback, link-local, multicast and cloud metadata services are always refused.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
     pub(crate) external_name_allow: Vec<IpNet>,
     /// Ignore Ingresses whose hosts, paths or TLS names look like nginx configuration.
@@ -165,16 +169,19 @@ pub(crate) struct Reading {
     /// Accept only the characters that ingress-nginx accepts in redirects; otherwise they may hold variables.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) enable_annotation_validation: bool,
-    /// Routes with ModSecurity, which Forebay does not have: `close` returns 503, `serve` serves them without it.
+    /// Routes with ModSecurity, which Forebay does not have: `close` returns 503, `serve` serves them without
+    /// it.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) waf_unenforced: Unenforced,
-    /// Lines of snippets that are not understood but restrict nobody, such as sub_filter: `close` returns 503, `serve` serves without them.
+    /// Lines of snippets that are not understood but restrict nobody, such as sub_filter: `close` returns
+    /// 503, `serve` serves without them.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) snippets_unenforced: Unenforced,
     /// Memory for cached responses, for routes with a cache: `256m`, `2g` [default: no cache].
     #[arg(long, value_name = "SIZE", value_parser = cache_memory)]
     pub(crate) cache_memory: Option<u64>,
-    /// Forebay's own Service, whose endpoints are the replicas for forebay.io/cache-shared and forebay.io/limit-shared [default: that of --publish-service].
+    /// Forebay's own Service, whose endpoints are the replicas for forebay.io/cache-shared and
+    /// forebay.io/limit-shared [default: that of --publish-service].
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) replicas_service: Option<NsName>,
     /// File with the secret by which replicas authenticate each other, of 32 bytes or more.
@@ -183,10 +190,12 @@ pub(crate) struct Reading {
     /// Address of this replica [default: the environment variable POD_IP].
     #[arg(long, value_name = "IP")]
     pub(crate) replica_address: Option<IpAddr>,
-    /// UDP port at which replicas exchange counts for forebay.io/limit-shared, the same for all [default: each counts alone].
+    /// UDP port at which replicas exchange counts for forebay.io/limit-shared, the same for all [default:
+    /// each counts alone].
     #[arg(long, value_name = "PORT", requires = "replicas_secret", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) replicas_udp_port: Option<u16>,
-    /// Redis or Valkey that counts for forebay.io/limit-shared: `redis://HOST:6379/0`, or `rediss://` for TLS, with `USER:PASSWORD@` before the host [default: replicas exchange counts].
+    /// Redis or Valkey that counts for forebay.io/limit-shared: `redis://HOST:6379/0`, or `rediss://` for
+    /// TLS, with `USER:PASSWORD@` before the host [default: replicas exchange counts].
     #[arg(long, value_name = "URL")]
     pub(crate) limit_redis: Option<String>,
     /// File with its password, read at each connect.
@@ -198,13 +207,15 @@ pub(crate) struct Reading {
     /// Folder whose files Ingresses may serve by the annotation forebay.io/files [default: none].
     #[arg(long, value_name = "DIR")]
     pub(crate) files_root: Option<PathBuf>,
-    /// Folder for a cache on disk beside that in memory, which survives a restart; empty, or from an earlier run.
+    /// Folder for a cache on disk beside that in memory, which survives a restart; empty, or from an earlier
+    /// run.
     #[arg(long, value_name = "DIR", requires_all = ["cache_disk", "cache_memory"])]
     pub(crate) cache_folder: Option<PathBuf>,
     /// Maximum size of that folder: `10g`.
     #[arg(long, value_name = "SIZE", value_parser = cache_disk, requires = "cache_folder")]
     pub(crate) cache_disk: Option<u64>,
-    /// Addresses of this machine that Gateways are given, one each [default: all Gateways are served at every address].
+    /// Addresses of this machine that Gateways are given, one each [default: all Gateways are served at every
+    /// address].
     #[arg(long, value_name = "ADDRESS|CIDR", value_delimiter = ',', value_parser = control::options::parse_network)]
     pub(crate) gateway_address: Vec<IpNet>,
     /// Port for HTTP; 0 is any free one.
@@ -233,10 +244,12 @@ pub(crate) struct Serve {
     /// Path of the health check of the admin server, beside /healthz.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,
-    /// Further host names of the admin server, beside addresses, localhost, names without a dot, the Pod and Services of its namespace.
+    /// Further host names of the admin server, beside addresses, localhost, names without a dot, the Pod and
+    /// Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks that may use the console, /status, /configuration, /overload, /explain, /doctor, /abuse and purges, beside this machine. /metrics and health checks are for everybody.
+    /// Networks that may use the console, /status, /configuration, /overload, /explain, /doctor, /abuse and
+    /// purges, beside this machine. /metrics and health checks are for everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
     /// Serve the read-only console at /console/ of the admin server.
@@ -245,10 +258,12 @@ pub(crate) struct Serve {
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
-    /// Local address for connections to endpoints. May be given several times: each has a port range of its own.
+    /// Local address for connections to endpoints. May be given several times: each has a port range of its
+    /// own.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) upstream_source_address: Vec<IpAddr>,
-    /// Folder for buffered request bodies longer than client-body-buffer-size [default: none; bodies above 1 MiB are streamed].
+    /// Folder for buffered request bodies longer than client-body-buffer-size [default: none; bodies above 1
+    /// MiB are streamed].
     #[arg(long, value_name = "PATH")]
     pub(crate) body_buffer_dir: Option<PathBuf>,
     /// Memory for small files of --files-root; 0 for none.
@@ -257,7 +272,8 @@ pub(crate) struct Serve {
     /// Path at every host that serves all files of --files-root, without a manifest.
     #[arg(long, value_name = "PATH", requires = "files_root", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) serve_files: Option<String>,
-    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections are closed after their responses.
+    /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections
+    /// are closed after their responses.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]
@@ -281,11 +297,11 @@ pub(crate) struct Webhook {
     pub(crate) validating_webhook_key: String,
 }
 
-/// The API server, and which of its objects count.
+/// The API server, and the selection of its objects.
 #[derive(Args, Debug)]
 pub(crate) struct ApiServer {
-    /// Kubeconfig file [default: for `serve` the service account of the Pod that this runs in, for other commands what the variable
-    /// KUBECONFIG names].
+    /// Kubeconfig file [default: for `serve` the service account of the Pod that this runs in, for other
+    /// commands what the variable KUBECONFIG names].
     #[arg(long, value_name = "PATH")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// URL of the API server; overrides the kubeconfig's.
@@ -310,12 +326,13 @@ pub(crate) struct Cluster {
     /// Prefer endpoints of this node's zone, by the hints of EndpointSlices.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) enable_topology_aware_routing: bool,
-    /// Folder for a copy of the objects, with certificates and keys, which is served if the API server is away at the start.
+    /// Folder for a copy of the objects, with certificates and keys, which is served if the API server is
+    /// away at the start.
     #[arg(long, value_name = "PATH")]
     pub(crate) state_dir: Option<PathBuf>,
 }
 
-/// What is written to the cluster.
+/// Options for writing to the cluster.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Status {
@@ -354,7 +371,7 @@ pub(crate) struct Status {
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Metrics {
-    /// Serve /metrics.
+    /// Serve metrics at /metrics.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) enable_metrics: bool,
     /// Label metrics with the host.
@@ -386,7 +403,8 @@ pub(crate) struct Check {
     /// How the result is printed.
     #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
-    /// Version of the ingress-nginx to compare with, such as 1.11 [default: that of the controller's image, or of values for Helm].
+    /// Version of the ingress-nginx to compare with, such as 1.11 [default: that of the controller's image,
+    /// or of values for Helm].
     #[arg(long, value_name = "VERSION")]
     pub(crate) from: Option<OldVersion>,
     /// Also write it to this file, as one page of HTML.
@@ -402,8 +420,8 @@ pub(crate) struct Explain {
     pub(crate) asked: Asked,
     #[command(flatten)]
     pub(crate) manifests: Manifests,
-    /// URL of the admin server of a running Forebay, whose configuration is used [default: http://127.0.0.1:10254, unless manifests or
-    /// a cluster are named].
+    /// URL of the admin server of a running Forebay, whose configuration is used [default:
+    /// http://127.0.0.1:10254, unless manifests or a cluster are named].
     #[arg(long, value_name = "URL", conflicts_with_all = ["kubeconfig", "apiserver_host", "paths", "manifests"])]
     pub(crate) admin: Option<String>,
     #[command(flatten)]
@@ -421,7 +439,7 @@ pub(crate) struct Asked {
     /// URL of the request: scheme, host, path and query. Without a scheme it is http://.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// Method.
+    /// Method of the request.
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
     /// Header of the request. May be given several times.
@@ -430,15 +448,6 @@ pub(crate) struct Asked {
     /// Address of the client, or of the proxy that it comes through.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) client_ip: IpAddr,
-}
-
-/// The form in which commands print their results.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum Output {
-    /// For people.
-    Text,
-    /// For programs.
-    Json,
 }
 
 impl Cli {
@@ -452,7 +461,7 @@ impl Cli {
 }
 
 impl Serve {
-    /// Whether nothing says what is to be served but the Pod that this may run in.
+    /// Whether there is no source but the cluster of the Pod that this may run in.
     pub(crate) fn has_no_source(&self) -> bool {
         let api_server = &self.cluster.api_server;
         self.manifests.is_empty()

@@ -1,4 +1,5 @@
-//! `forebay convert`: makes objects of the Gateway API of Ingresses. YAML goes to standard output, the summary to standard error.
+//! `forebay convert`: makes objects of the Gateway API of Ingresses. YAML goes to standard output, the
+//! summary to standard error.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -54,7 +55,8 @@ fn convert(options: ConvertIngress) -> anyhow::Result<Conversion> {
     }
 }
 
-/// What is converted. Where nothing is named it is what comes on standard input, as for any filter, before the cluster of KUBECONFIG.
+/// The source to convert. Without arguments it is standard input, as for any filter, before the cluster of
+/// KUBECONFIG.
 fn source(manifests: Manifests, api_server: &ApiServer) -> anyhow::Result<Option<Source>> {
     if manifests.is_empty() && !api_server.is_given() && !std::io::stdin().is_terminal() {
         let text = cli::read_stdin()?;
@@ -65,7 +67,7 @@ fn source(manifests: Manifests, api_server: &ApiServer) -> anyhow::Result<Option
     manifests.source(api_server)
 }
 
-/// What there is to know: each finding with its object, and how many objects there are.
+/// A summary: each finding with its object, and the number of objects.
 fn summary(conversion: &Conversion) -> String {
     let mut text = String::new();
     for problem in &conversion.findings {

@@ -1,4 +1,5 @@
-//! Measures once a second what this process has too little of, and orders what is done about it: the data plane reads no files.
+//! Measures once a second the resources that this process is short of, and orders the reactions: the data
+//! plane reads no files.
 
 use std::io;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Flags of ingress-nginx that have no meaning here, and flags that nobody knows. Installers pass them, so that they are accepted with a
-//! warning and ignored.
+//! Flags of ingress-nginx that have no meaning here, and unknown flags. Installers pass them, so that they
+//! are accepted with a warning and ignored.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ pub(crate) struct Ignored {
     pub(crate) name: &'static str,
     /// Whether the next argument is its value, if there is no `=`.
     takes_value: bool,
-    /// Why the flag is not needed, or what is missing.
+    /// The reason why the flag is not needed, or the missing feature.
     pub(crate) why: &'static str,
 }
 
@@ -85,8 +85,8 @@ impl From<&Ignored> for PassedOver {
     }
 }
 
-/// Separates the flags of `serve` that are not among the `known` from the other arguments: a flag of another version of ingress-nginx must
-/// not keep the proxy from starting.
+/// Separates the flags of `serve` that are not among the `known` from the other arguments: a flag of another
+/// version of ingress-nginx must not keep the proxy from starting.
 pub(crate) fn split_off_unknown(
     arguments: Vec<OsString>,
     known: &[&str],
@@ -184,7 +184,8 @@ mod tests {
         assert_eq!((kept.len(), unknown.len()), (3, 0), "left for the parser");
     }
 
-    /// All that ingress-nginx documents, and `--profiler-address`: none of them keeps the proxy from starting, or does nothing in silence.
+    /// All that ingress-nginx documents, and `--profiler-address`: none of them keeps the proxy from
+    /// starting, or does nothing in silence.
     #[test]
     fn every_flag_of_ingress_nginx_is_known() {
         let known = Cli::known_flags();

@@ -4,22 +4,23 @@
 
 use clap::ValueEnum;
 
-/// A language.
+/// The languages of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
-    /// English.
+    /// English, the default.
     En,
-    /// Chinese.
+    /// Chinese in simplified characters.
     Zh,
 }
 
 impl Language {
-    /// The language that was asked for, or else that of the environment.
+    /// The user's language, or else that of the environment.
     pub(crate) fn chosen(asked_for: Option<Language>) -> Language {
         asked_for.unwrap_or_else(|| Language::from_environment(|name| std::env::var(name).ok()))
     }
 
-    /// The language of the messages' locale (setlocale(3)): the first variable that is set to something decides.
+    /// The language of the messages' locale (setlocale(3)): the first variable that is set to something
+    /// decides.
     fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Language {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].into_iter().find_map(set).unwrap_or_default();

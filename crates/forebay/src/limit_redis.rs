@@ -9,7 +9,8 @@ use proxy::{LimitRedis, PasswordSource};
 
 use crate::cli;
 
-/// Reads which Redis counts what replicas count together, if one does. What it says of a URL does not repeat that, since it may hold a password.
+/// Reads the options of the Redis for shared counters, if there is one. Errors do not repeat its URL, since
+/// it may hold a password.
 pub(crate) fn of(options: &cli::Reading) -> anyhow::Result<Option<LimitRedis>> {
     let Some(url) = &options.limit_redis else { return Ok(None) };
     let authorities = options.limit_redis_ca.as_ref();

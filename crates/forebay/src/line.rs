@@ -1,4 +1,5 @@
-//! The command line as it is given, before it is parsed: what installers of ingress-nginx pass is made one of Forebay.
+//! The command line as it is given, before it is parsed: what installers of ingress-nginx pass is made one of
+//! Forebay.
 
 use std::ffi::OsString;
 
@@ -11,7 +12,7 @@ pub(crate) struct Line {
     pub(crate) passed_over: Vec<PassedOver>,
 }
 
-/// Separates what can be parsed from flags that have no meaning here and, of `serve`, from those that nobody knows.
+/// Separates known arguments from flags without meaning here and, for `serve`, from unknown flags.
 pub(crate) fn split(arguments: impl IntoIterator<Item = OsString>) -> Line {
     let (arguments, ignored) = ignored::split_off(with_command(arguments));
     let known = Cli::known_flags();

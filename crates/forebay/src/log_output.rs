@@ -24,7 +24,7 @@ pub(crate) fn redirect(writer: &Writer, before: Option<&Settings>, settings: &Se
     writer.redirect(open(&requests), own);
 }
 
-/// What cannot be opened is replaced by standard output, so that no line is lost because of a path.
+/// A path that cannot be opened is replaced by standard output, so that no line is lost.
 fn open(output: &Output) -> log::Output {
     match output {
         Output::Stdout => Box::new(io::stdout()),
@@ -40,7 +40,8 @@ fn open(output: &Output) -> log::Output {
     }
 }
 
-/// Sends each line in a UDP datagram of its own, as nginx does: facility local7, severity info, tag `nginx` (RFC 3164 section 4.1).
+/// Sends each line in a UDP datagram of its own, as nginx does: facility local7, severity info, tag `nginx`
+/// (RFC 3164 section 4.1).
 struct Syslog {
     host: String,
     port: u16,

@@ -7,21 +7,25 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// Descriptors that are reserved for everything except connections of clients and to endpoints, if there are many descriptors.
+/// Descriptors that are reserved for everything except connections of clients and to endpoints, if there are
+/// many descriptors.
 const DESCRIPTORS_RESERVED: u64 = 256;
 
-/// Descriptors that a process has open without connections, and those for each worker; counted, with a reserve.
+/// Descriptors that a process has open without connections, and those for each worker; counted, with a
+/// reserve.
 const DESCRIPTORS_OF_PROCESS: u64 = 24;
 const DESCRIPTORS_OF_WORKER: u64 = 8;
 
 /// Number of descriptors below which a warning is logged, since clients may be turned away.
 const DESCRIPTORS_WANTED: u64 = 4096;
 
-/// Most connections at a time of the admin server, and of the webhook. An API server keeps a few, Prometheus one.
+/// Most connections at a time of the admin server, and of the webhook. An API server keeps a few, Prometheus
+/// one.
 const SIDE_CONNECTIONS_MAX: u64 = 64;
 
-/// The CPUs for `requested` workers: each worker is pinned to its own if they use all CPUs that the process may use; otherwise none
-/// is pinned. If a process pinned its workers to some of many CPUs, another process could choose the same.
+/// The CPUs for `requested` workers: each worker is pinned to its own if they use all CPUs that the process
+/// may use; otherwise none is pinned. If a process pinned its workers to some of many CPUs, another process
+/// could choose the same.
 pub(crate) fn worker_cpus(requested: Option<u16>) -> anyhow::Result<Vec<Option<usize>>> {
     let allowed = allowed_cpus().context("cannot read the affinity mask")?;
     let count =
@@ -35,7 +39,8 @@ fn allowed_cpus() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)).collect())
 }
 
-/// How many CPUs the process may run on, as far as this thread knows: one that is not a worker is pinned to none.
+/// How many CPUs the process may run on, as far as this thread knows: one that is not a worker is pinned to
+/// none.
 pub(crate) fn cpus() -> usize {
     allowed_cpus().map_or(1, |cpus| cpus.len())
 }
@@ -56,18 +61,17 @@ fn quota() -> Option<usize> {
 pub(crate) struct Descriptors {
     /// All descriptors (`ulimit -n`).
     pub(crate) limit: u64,
-    /// The descriptors of each worker. The rest is for connections to endpoints. If there are many, a quarter of all is enough for
-    /// those: most clients are idle most of the time, and the others share connections. If there are few, each client connection
-    /// has one for its endpoint.
+    /// The descriptors of each worker. The rest is for connections to endpoints. If there are many, a quarter
+    /// of all is enough for those: most clients are idle most of the time, and the others share connections.
+    /// If there are few, each client connection has one for its endpoint.
     pub(crate) worker: proxy::Budget,
     /// Most connections of the admin server at a time, and of the webhook.
     pub(crate) side_connections: usize,
 }
 
 impl Descriptors {
-    /// Raises the limit as far as possible, and divides the descriptors among this number of workers, beside `kept_open` that files and the
-    /// cache's folder keep. Logs a warning if the limit
-    /// is low.
+    /// Raises the limit as far as possible, and divides the descriptors among this number of workers, beside
+    /// `kept_open` that files and the cache's folder keep. Logs a warning if the limit is low.
     pub(crate) fn share_out(workers: usize, kept_open: u64) -> Self {
         let shares = Self::of(raise_descriptor_limit(), workers as u64, kept_open);
         if shares.limit < DESCRIPTORS_WANTED {
@@ -84,7 +88,8 @@ impl Descriptors {
     fn of(limit: u64, workers: u64, kept_open: u64) -> Self {
         let side = (limit / 16).clamp(2, SIDE_CONNECTIONS_MAX);
         let fixed = DESCRIPTORS_OF_PROCESS + DESCRIPTORS_OF_WORKER * workers + 2 * side;
-        // Clients keep half, however many files there are: an opening that fails costs a file, a connection that does a client.
+        // Clients keep half, however many files there are: an opening that fails costs a file, a connection
+        // that does a client.
         let kept_open = kept_open.min(limit / 2);
         let left = limit.saturating_sub(fixed.max(DESCRIPTORS_RESERVED.min(limit / 8)) + kept_open);
         let of_worker =
@@ -144,8 +149,8 @@ fn boot_time() -> f64 {
 /// The nice value (`nice(2)`) of threads for which no request waits; that of the workers is 0.
 const NICENESS: i32 = 10;
 
-/// Lowers the priority of this thread and of those that it starts from now on, below that of the workers. So requests are not
-/// delayed while a configuration of thousands of hosts is made.
+/// Lowers the priority of this thread and of those that it starts from now on, below that of the workers. So
+/// requests are not delayed while a configuration of thousands of hosts is made.
 pub(crate) fn give_way() {
     if let Err(error) = rustix::process::nice(NICENESS) {
         tracing::debug!(%error, "a thread keeps its priority");

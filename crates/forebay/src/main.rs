@@ -15,8 +15,10 @@ mod demo;
 mod docs;
 mod doctor;
 mod explain;
+mod fallback_certificate;
 mod guard;
 mod ignored;
+mod instance_status;
 mod kubectl;
 mod language;
 mod limit_redis;
@@ -30,7 +32,6 @@ mod replicas;
 mod serve;
 mod server;
 mod shell;
-mod standing;
 #[cfg(test)]
 mod tested;
 mod top;
@@ -49,8 +50,8 @@ use crate::ignored::PassedOver;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc reads at its start. A thread looks through its cache of free memory after so many bytes of allocations: by default after
-/// 64 KiB, which is every 24 requests, and costs each of them 1.5 %.
+/// Options that jemalloc reads at its start. A thread scans its cache of free memory after so many bytes of
+/// allocations: by default after 64 KiB, which is every 24 requests, and costs each of them 1.5 %.
 #[expect(unsafe_code, reason = "this is the name that jemalloc looks for, and nothing else has it")]
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static ALLOCATOR_OPTIONS: &[u8] = b"tcache_gc_incr_bytes:2097152\0";
@@ -58,7 +59,7 @@ pub static ALLOCATOR_OPTIONS: &[u8] = b"tcache_gc_incr_bytes:2097152\0";
 /// Exit status if arguments, addresses or files cannot be used.
 const EXIT_UNUSABLE: u8 = 2;
 
-/// What a newcomer needs; the whole is a page.
+/// The text for a newcomer; the complete help is a page long.
 const WELCOME: &str = "\
 Forebay: a Kubernetes ingress controller with its own HTTP proxy. To begin with:
 
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
         return end(output::print(kubectl::offers(&words)).map(|()| ExitCode::SUCCESS));
     }
     if std::env::args_os().len() <= 1 {
-        // Not what was asked for, since nothing was.
+        // Standard error, since no output was requested.
         let _ = std::io::stderr().write_all(WELCOME.as_bytes());
         return ExitCode::from(EXIT_UNUSABLE);
     }
@@ -117,7 +118,7 @@ fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode>
     }
 }
 
-/// The exit status of a command, and what is said of its failure.
+/// The exit status of a command, and the message of its failure.
 fn end(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
         if error.is::<output::ReaderGone>() {

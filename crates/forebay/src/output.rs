@@ -1,19 +1,29 @@
-//! How a command tells what it found.
+//! Output of commands.
 
 use std::io::{self, Write};
 
 use clap::ValueEnum;
 
-/// Forms of what a command tells.
+/// Forms of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people.
     Text,
-    /// One object.
+    /// One JSON object.
     Json,
 }
 
-/// Nobody reads standard output any more: who did, as `head`, has seen enough. That is no failure, and ends a command.
+/// The form in which commands print their results.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Output {
+    /// Text for people.
+    Text,
+    /// JSON for programs.
+    Json,
+}
+
+/// The reader of standard output is gone: it has read enough, as `head` does. That is no failure, and ends a
+/// command.
 #[derive(Debug)]
 pub(crate) struct ReaderGone;
 
@@ -25,7 +35,8 @@ impl std::fmt::Display for ReaderGone {
     }
 }
 
-/// Writes to standard output, to the end. `println!` would panic where that is a pipe whose reader is gone, or a file on a full disk.
+/// Writes to standard output, to the end. `println!` would panic where that is a pipe whose reader is gone,
+/// or a file on a full disk.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
@@ -35,7 +46,8 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     }
 }
 
-/// Whether signs beyond ASCII can be shown: unless the locale says otherwise, since containers have none and terminals do.
+/// Whether signs beyond ASCII can be shown: unless the locale says otherwise, since containers have none and
+/// terminals do.
 pub(crate) fn shows_unicode() -> bool {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale =
@@ -47,7 +59,7 @@ pub(crate) fn shows_unicode() -> bool {
     }
 }
 
-/// Tells what stands in the way, on standard error, whether anybody reads that or not.
+/// Writes a problem to standard error, and ignores errors.
 pub(crate) fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "forebay: {text}");
 }

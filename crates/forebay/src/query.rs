@@ -1,4 +1,4 @@
-//! Parameters in the query of a URL, as the admin server is asked with them.
+//! Parameters in the query of a URL of the admin server.
 
 use std::fmt::Write;
 

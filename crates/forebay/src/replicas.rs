@@ -1,4 +1,4 @@
-//! Who the other replicas are, and what they know each other by.
+//! The other replicas, and the secret by which they authenticate each other.
 
 use std::fs;
 
@@ -6,11 +6,11 @@ use anyhow::Context;
 
 use crate::cli;
 
-/// Fewest bytes of a secret that nobody guesses.
+/// Least number of bytes of a secret, so that it cannot be guessed.
 const SECRET_BYTES_MIN: usize = 32;
 
 impl cli::Reading {
-    /// Who shares a cache and limits, if all is there that it takes.
+    /// The replicas that share a cache and limits, if all required options are given.
     pub(crate) fn replica_options(&self) -> Option<control::ReplicaOptions> {
         self.replicas_secret.as_ref()?;
         let of_pod = || std::env::var("POD_IP").ok()?.parse().ok();

@@ -34,12 +34,15 @@ use crate::console::{Console, Replicas};
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{guard, limit_redis, log_output, machine, replicas, trouble, version, webhook};
+use crate::{
+    fallback_certificate, guard, limit_redis, log_output, machine, replicas, trouble, version, webhook,
+};
 
-/// Environment variable with what is logged: `info`, `debug`, `control=debug,info`.
+/// Environment variable with the log filter: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
 
-/// What is logged otherwise. The client of the API server tells of each attempt; we tell when a watch breaks and when it is back.
+/// The default log filter. The client of the API server logs each attempt; we log when a watch breaks and
+/// when it is back.
 const LOGGED: &str = "info,kube_client=off";
 
 pub(crate) fn run(options: cli::Serve, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode> {
@@ -148,7 +151,8 @@ async fn control(
         Some(name) => control::status::this_pod(&connection, &name).await,
         None => None,
     };
-    // A Pod that cannot be read is taken to have its addresses alone: that refuses more. A process outside shares its machine's.
+    // A Pod that cannot be read is taken to have its addresses alone: that refuses more. A process outside
+    // shares its machine's.
     let is_in_pod = this_pod().is_some() || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let ThisPod { node, host_network } = pod.unwrap_or_default();
     reading.shares_addresses = host_network || !is_in_pod;
@@ -167,7 +171,7 @@ async fn control(
     match control::run_cluster(&connection, options.cluster.options(), reading, builder).await {}
 }
 
-/// The Pod that this runs in, as its manifest tells it.
+/// The Pod that this process runs in, from variables of its manifest.
 fn this_pod() -> Option<NsName> {
     Some(NsName::new(std::env::var("POD_NAMESPACE").ok()?, std::env::var("POD_NAME").ok()?))
 }
@@ -180,7 +184,7 @@ struct Applied {
     translation: Arc<Translation>,
 }
 
-/// Tells of each translation once every worker serves it, and which of its ports cannot be listened at.
+/// Reports each translation once every worker serves it, with the ports that cannot be listened at.
 async fn tell_programmed(
     mut applied: watch::Receiver<Option<Applied>>,
     programmed: watch::Sender<Option<Arc<Translation>>>,
@@ -225,8 +229,8 @@ const PROGRAMMED_LATE: Duration = Duration::from_secs(5);
 /// How long nothing is said again of a worker that does not serve it.
 const PROGRAMMED_LATE_TOLD_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Waits until all workers have reached a configuration. Status, Events and what comes later wait with it, so that there is a word of a
-/// worker that hangs.
+/// Waits until all workers have reached a configuration. Status, Events and what comes later wait with it, so
+/// that there is a word of a worker that hangs.
 async fn with_word(reached: impl Future<Output = ()>, mut tell: impl FnMut(Late)) {
     let (mut reached, begun) = (std::pin::pin!(reached), tokio::time::Instant::now());
     let mut patience = PROGRAMMED_LATE;
@@ -273,7 +277,8 @@ fn with_first_reasons(closed: &ClosedPorts) -> BTreeMap<ListenerId, String> {
     closed.iter().filter_map(first).collect()
 }
 
-/// What there is before there is a configuration: it fails early and in one line.
+/// Resources that are acquired before there is a configuration: a failure is early and has a one-line
+/// message.
 struct Bootstrap {
     registry: Arc<Registry>,
     proxy: proxy::Options,
@@ -289,13 +294,13 @@ struct ServerBuilder {
     server: Rc<RefCell<Option<Server>>>,
     applied: watch::Sender<Option<Applied>>,
     before: Arc<Translation>,
-    /// Those that the webhook is asked for.
+    /// Reviews from the webhook.
     reviews: Option<mpsc::Receiver<Review>>,
     /// The other end waits for it, and for nothing else once it has come.
     fail: Option<oneshot::Sender<anyhow::Error>>,
 }
 
-/// What runs once there is a configuration to run with.
+/// The parts that run once there is a configuration.
 struct Server {
     registry: Arc<Registry>,
     snapshot: Arc<Snapshot>,
@@ -363,7 +368,8 @@ impl Bootstrap {
             ),
         };
         for &source in &options.upstream_source_address {
-            // An address that is not this machine's would look like one that has run out of ports, request by request.
+            // An address that is not this machine's would look like one that has run out of ports, request by
+            // request.
             TcpListener::bind((source, 0)).with_context(|| {
                 format!("--upstream-source-address {source} is not an address of this machine")
             })?;
@@ -412,6 +418,7 @@ impl Bootstrap {
                 replicas_udp_port: options.reading.replicas_udp_port,
                 limit_redis: limit_redis::of(&options.reading)?,
                 budget: descriptors.worker,
+                fallback_certificate: Some(fallback_certificate::make()?),
                 hostname: machine::hostname(),
             },
             admin,
@@ -453,7 +460,8 @@ fn body_folder(path: &Path) -> anyhow::Result<OwnedFd> {
     Ok(fs::File::open(path).with_context(cannot)?.into())
 }
 
-/// Who the admin server talks to. The names of our own Services are told by their form.
+/// Access rules of the admin server: its host names, where names of our own Services are recognised by their
+/// form.
 fn admin_access(options: &cli::Serve) -> Access {
     let pod = this_pod();
     let own = [pod.as_ref().map(|pod| pod.name.clone()), Some(machine::hostname())];

@@ -1,4 +1,5 @@
-//! Servers beside the proxy, each on its own thread, with limits on the number of connections and on their idle time.
+//! Servers beside the proxy, each on its own thread, with limits on the number of connections and on their
+//! idle time.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -51,8 +52,9 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// The connections of a server, of which there is a limited number. If another one comes, the connection that has waited for a
-/// request for the longest time is closed. So clients that connect and send nothing do not keep out those that have a request.
+/// The connections of a server, of which there is a limited number. If another one comes, the connection that
+/// has waited for a request for the longest time is closed. So clients that connect and send nothing do not
+/// keep out those that have a request.
 pub(crate) struct Connections {
     max: usize,
     open: Mutex<Open>,
@@ -75,12 +77,12 @@ struct Entry {
 
 /// The place of a connection among those of its server.
 #[derive(Clone)]
-pub(crate) struct Place(Arc<Held>);
+pub(crate) struct ConnectionSlot(Arc<SlotEntry>);
 
 /// A response that is under way.
-pub(crate) struct Busy(Place);
+pub(crate) struct BusyConnection(ConnectionSlot);
 
-struct Held {
+struct SlotEntry {
     number: u64,
     connections: Arc<Connections>,
 }
@@ -94,7 +96,7 @@ impl Connections {
     pub(crate) async fn serve<F>(
         self: Arc<Self>,
         listener: TcpListener,
-        mut converse: impl FnMut(TcpStream, SocketAddr, Place) -> F,
+        mut converse: impl FnMut(TcpStream, SocketAddr, ConnectionSlot) -> F,
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -109,7 +111,7 @@ impl Connections {
         }
     }
 
-    async fn take(self: &Arc<Self>) -> Place {
+    async fn take(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             let changed = self.changed.notified();
             if self.lock().make_room(self.max) {
@@ -121,7 +123,7 @@ impl Connections {
         open.next += 1;
         let number = open.next;
         open.by_number.insert(number, Entry { waiting_since: Some(Instant::now()), task: None });
-        Place(Arc::new(Held { number, connections: Arc::clone(self) }))
+        ConnectionSlot(Arc::new(SlotEntry { number, connections: Arc::clone(self) }))
     }
 
     /// Locks without regard to poisoning: a panic cannot leave the data inconsistent.
@@ -146,17 +148,18 @@ impl Open {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Answers a request. Meanwhile the connection does not count as waiting.
     pub(crate) async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
         let _busy = self.busy();
         answer.await
     }
 
-    /// Has the connection not count as waiting for as long as this is there: for a response whose body goes on.
-    pub(crate) fn busy(&self) -> Busy {
+    /// Has the connection not count as waiting for as long as this is there: for a response whose body goes
+    /// on.
+    pub(crate) fn busy(&self) -> BusyConnection {
         self.set_waiting_since(None);
-        Busy(self.clone())
+        BusyConnection(self.clone())
     }
 
     fn set_waiting_since(&self, since: Option<Instant>) {
@@ -174,13 +177,13 @@ impl Place {
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         self.0.set_waiting_since(Some(Instant::now()));
     }
 }
 
-impl Drop for Held {
+impl Drop for SlotEntry {
     fn drop(&mut self) {
         self.connections.lock().by_number.remove(&self.number);
         self.connections.changed.notify_one();
@@ -188,7 +191,7 @@ impl Drop for Held {
 }
 
 /// Runs a connection until it ends, or has made no request for too long.
-async fn within_patience(place: Place, conversation: impl Future<Output = ()>) {
+async fn within_patience(place: ConnectionSlot, conversation: impl Future<Output = ()>) {
     let mut conversation = std::pin::pin!(conversation);
     let mut due = place.due();
     loop {

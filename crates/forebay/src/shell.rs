@@ -1,4 +1,5 @@
-//! `forebay completions` and `forebay man`: what a shell and `man` know of the command line, made of its definition.
+//! `forebay completions` and `forebay man`: completions and manual pages, made from the definition of the
+//! command line.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,9 @@
-//! Every name that a user can give has a test with that name in its data: annotations, keys of the `ConfigMap`, flags.
+//! Every name that a user can give has a test with that name in its data: annotations, keys of the
+//! `ConfigMap`, flags.
 //!
-//! Data are the golden cases of `control`, the tests of the command line, and those that run the binary, in files or in a cluster. Comments do
-//! not count, and neither do tests that go through a table: they name nothing.
+//! Data are the golden cases of `control`, the tests of the command line, and those that run the binary, in
+//! files or in a cluster. Comments do not count, and neither do tests that iterate over a table: they contain
+//! no names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ const FOLDERS: [&str; 5] = [
     "testing/cluster/tests",
 ];
 
-/// What the tables say of what is not there yet.
+/// The mark of unsupported entries in the tables.
 const NOT_YET: &str = "not yet; reported";
 
 #[test]
@@ -45,7 +47,7 @@ fn every_name_is_in_the_data_of_a_test() {
     assert!(missing.is_empty(), "no test names: {}", missing.join(", "));
 }
 
-/// What the tests hold, by line and without comments.
+/// The contents of the tests, by line and without comments.
 struct Data {
     lines: Vec<String>,
 }

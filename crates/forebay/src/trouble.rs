@@ -1,6 +1,6 @@
-//! What stands behind errors of the operating system, and what helps: for those who start Forebay for the first time.
+//! Causes of errors of the operating system, and remedies, for users who start Forebay for the first time.
 //!
-//! Must not be in here: what only a running Forebay meets.
+//! Must not be in here: errors of a running Forebay.
 
 use std::io::{self, ErrorKind};
 
@@ -24,7 +24,7 @@ pub(crate) fn cannot_listen(what: &str, error: &io::Error, flag: &str) -> anyhow
     anyhow::anyhow!("cannot listen{at}: {error}{hint}")
 }
 
-/// What to do where neither manifests are given nor a cluster is around; none where there is one.
+/// The advice for a start without manifests and without a cluster; none if there is one of them.
 pub(crate) fn nothing_to_serve() -> Option<anyhow::Error> {
     let is_in_cluster = std::env::var_os(IN_CLUSTER).is_some();
     (!is_in_cluster).then(|| {

@@ -2,16 +2,24 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use serde_json::json;
 
-use crate::cli::{Output, Version};
-use crate::output::print;
+use crate::output::{Output, print};
 
-/// Forebay's version.
+/// Version of the release.
 pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
-/// The commit, with `-modified` where files differed from it. `make dist` and `make image` set it. Other builds leave it out,
-/// since they would otherwise compile this crate again for each commit.
+/// The commit, with `-modified` where files differed from it. `make dist` and `make image` set it. Other
+/// builds leave it out, since they would otherwise compile this crate again for each commit.
 pub(crate) const COMMIT: Option<&str> = option_env!("FOREBAY_BUILD");
+
+/// Options of `forebay version`.
+#[derive(Args, Debug)]
+pub(crate) struct Version {
+    /// How it is printed.
+    #[arg(short, long, value_enum, value_name = "FORM", default_value = "text")]
+    output: Output,
+}
 
 pub(crate) fn run(options: &Version) -> anyhow::Result<ExitCode> {
     print(match options.output {

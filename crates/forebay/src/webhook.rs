@@ -1,7 +1,8 @@
-//! The server of the admission webhook: takes reviews over HTTPS, and answers them by `control::admission`.
+//! The server of the admission webhook: receives reviews over HTTPS, and answers them by
+//! `control::admission`.
 //!
-//! Everybody who can reach it may ask. So what a client can make it do is limited in time and memory, and answers reveal nothing of
-//! Secrets.
+//! Any client that can reach it may send requests. Therefore the work for a client is limited in time and
+//! memory, and answers reveal nothing of Secrets.
 
 mod certificate;
 
@@ -26,15 +27,15 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::machine::any_address;
-use crate::server::{self, Connections, PATIENCE, Place};
+use crate::server::{self, ConnectionSlot, Connections, PATIENCE};
 use crate::{cli, trouble};
 use certificate::Keeper;
 
 /// Most bytes of reviews in memory at a time; further requests wait before they are read.
 const REVIEWS_BYTES_MAX: usize = 4 * REVIEW_BYTES_MAX;
 
-/// Starts the server's thread, which ends with the process, if the options ask for a webhook. Returns the queue of reviews for the
-/// control plane; none without a webhook.
+/// Starts the server's thread, which ends with the process, if the options ask for a webhook. Returns the
+/// queue of reviews for the control plane; none without a webhook.
 pub(crate) fn start(
     flags: &cli::Webhook,
     registry: Arc<Registry>,
@@ -73,9 +74,9 @@ async fn serve(listener: TcpListener, mut keeper: Keeper, webhook: Arc<Webhook>,
     Connections::new(connections_max).serve(listener, converse).await;
 }
 
-/// Serves a connection until its end. An error means that the client has broken off, which does not matter: the API server reports
-/// failures to its own clients.
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>, place: Place) {
+/// Serves a connection until its end. An error means that the client has broken off, which does not matter:
+/// the API server reports failures to its own clients.
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, webhook: Arc<Webhook>, place: ConnectionSlot) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request| {
         let (webhook, place) = (Arc::clone(&webhook), place.clone());

@@ -1,6 +1,6 @@
-//! What the kernel counts in the namespace that the thread is in.
+//! Counters of the kernel for the network namespace of the calling thread.
 //!
-//! Must not be in here: what a count ought to be.
+//! Must not be in here: expected values.
 
 use std::fs;
 
@@ -13,13 +13,13 @@ pub struct Connections {
     pub opened: u64,
     /// Connections accepted since (`PassiveOpens`).
     pub accepted: u64,
-    /// Sockets in `TIME_WAIT` now, whose remote port is the one that was asked for.
+    /// Sockets in `TIME_WAIT` now whose remote port is the requested one.
     pub time_wait: u64,
 }
 
 impl Connections {
-    /// Reads them. `port` is the remote port of the sockets in `TIME_WAIT` that count: they are those that were closed here first
-    /// of all connections to that port.
+    /// Reads the counters. `port` is the remote port of the sockets in `TIME_WAIT` to count: of all
+    /// connections to that port, these are the ones that were closed at this end first.
     pub fn read(port: u16) -> Result<Connections> {
         let snmp = fs::read_to_string("/proc/thread-self/net/snmp")?;
         let sockets = fs::read_to_string("/proc/thread-self/net/tcp")?;
@@ -30,7 +30,7 @@ impl Connections {
         })
     }
 
-    /// What came since an earlier reading; what is in `TIME_WAIT` is as it is now.
+    /// The increase since an earlier reading; `TIME_WAIT` is the current value.
     #[must_use]
     pub fn since(self, earlier: Connections) -> Connections {
         Connections {

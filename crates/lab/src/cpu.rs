@@ -1,13 +1,14 @@
-//! What processes have used of the CPU.
+//! CPU time of processes.
 //!
-//! Must not be in here: what they did with it.
+//! Must not be in here: its interpretation.
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::Result;
 
-/// Time on a CPU, in user space and in the kernel, of all processes of a group that still run, with all of their threads.
+/// Time on a CPU, in user space and in the kernel, of all processes of a group that still run, with all of
+/// their threads.
 pub(crate) fn time_of_group(group: u32) -> Result<Duration> {
     let mut ticks = 0;
     for entry in fs::read_dir("/proc")? {
@@ -15,16 +16,17 @@ pub(crate) fn time_of_group(group: u32) -> Result<Duration> {
         let Some(pid) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) else {
             continue;
         };
-        // One that has ended meanwhile has no file.
+        // A process that has ended meanwhile has no file.
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         ticks += ticks_in_group(&stat, group).unwrap_or(0);
     }
     Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
 }
 
-/// The ticks of a process by its `stat`, if it is of the group.
+/// The ticks of a process from its `stat`, if the process belongs to the group.
 fn ticks_in_group(stat: &str, group: u32) -> Option<u64> {
-    // The name of the program, in parentheses, may have spaces and parentheses in it. The fields behind it begin with the third.
+    // The name of the program, in parentheses, may have spaces and parentheses in it. The fields behind it
+    // begin with the third.
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let number = |place: usize| fields.get(place - 3)?.parse::<u64>().ok();

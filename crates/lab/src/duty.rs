@@ -1,8 +1,8 @@
-//! A share of a CPU for a process of this user, where no cgroup can be made: it is stopped when it has used up its time, and goes on when the
-//! next period begins.
+//! A share of a CPU for a process of this user, where no cgroup can be created: the process is stopped when
+//! it has used up its time, and continued when the next period begins.
 //!
-//! A cgroup is better where there is one: it counts each microsecond, and the kernel's figures tell of it. Must not be in here: processes
-//! of others.
+//! A cgroup is better where possible: it counts each microsecond, and the kernel's figures show its effect.
+//! Must not be in here: processes of other users.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How often it is looked whether the time is used up.
+/// Interval at which the used CPU time is read.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// Holds a process down until it is dropped, which must be before the process is waited for.
+/// Limits a process until it is dropped, which must be before the process is waited for.
 #[derive(Debug)]
 pub struct Duty {
     is_over: Arc<AtomicBool>,
@@ -24,7 +24,7 @@ pub struct Duty {
 }
 
 impl Duty {
-    /// Gives the process `pid` so much CPU time in each period.
+    /// Limits the process `pid` to this CPU time in each period.
     pub fn hold(pid: u32, time: Duration, period: Duration) -> Result<Duty> {
         let target = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process id")?;
         used(pid)?;
@@ -32,7 +32,7 @@ impl Duty {
         let flag = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
             while !flag.load(Ordering::Relaxed) && run_for_a_period(target, pid, time, period).is_ok() {}
-            // Fails only where it has ended.
+            // Fails only if the process has ended.
             let _ = kill_process(target, Signal::CONT);
         });
         Ok(Duty { is_over, thread: Some(thread) })
@@ -92,7 +92,7 @@ mod tests {
         drop(duty);
         busy.kill().expect("it runs");
         busy.wait().expect("it ends");
-        // A tenth, and what it takes to notice.
+        // The limit is a tenth; more is used until the excess is noticed.
         assert!(used < wall.mul_f64(0.5) && used > Duration::from_millis(1), "{used:?} of {wall:?}");
     }
 }

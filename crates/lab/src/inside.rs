@@ -1,6 +1,7 @@
-//! The way into namespaces where root may do anything to the network and nobody outside notices, as root or not.
+//! Namespaces in which the caller has all rights over the network and nothing outside is affected, whether it
+//! is root or not.
 //!
-//! Must not be in here: what happens there.
+//! Must not be in here: the programs that run there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,20 +22,21 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::namespace::set_loopback_up;
 
-/// Namespaces that the next child of this process will be in.
+/// The namespaces that the next child of this process will be in.
 #[derive(Debug)]
 pub struct Inside(());
 
-/// Makes the namespaces. An error says why that is not possible here; then everything is as before.
+/// Creates the namespaces. An error says why that is impossible here; then nothing has changed.
 ///
-/// The process must have no threads, and cannot make any from then on.
+/// The process must have no threads, and cannot create any from then on.
 pub fn make() -> Result<Inside> {
     let wanted = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID;
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root() && unshare(wanted).is_ok() {
         return Ok(Inside(()));
     }
-    // Root of a container may lack what root of the machine has, and is then somebody like others.
+    // Root of a container may lack capabilities of the machine's root, and then needs a user namespace as
+    // other users do.
     unshare(wanted | CloneFlags::CLONE_NEWUSER).context(
         "the kernel does not let this user make namespaces (sysctl kernel.unprivileged_userns_clone, user.max_user_namespaces, \
          kernel.apparmor_restrict_unprivileged_userns, or the seccomp profile of a container)",
@@ -43,35 +45,35 @@ pub fn make() -> Result<Inside> {
         fs::write(format!("/proc/self/{file}"), text)
             .with_context(|| format!("cannot write /proc/self/{file}"))
     };
-    // A group can be mapped by who has given up to change groups (user_namespaces(7)).
+    // A process may map groups only after it has given up `setgroups` (user_namespaces(7)).
     write("setgroups", "deny".into())?;
     write("uid_map", format!("0 {} 1", user.as_raw()))?;
     write("gid_map", format!("0 {} 1", group.as_raw()))?;
     Ok(Inside(()))
 }
 
-/// Makes a namespace of processes alone, which takes root: whatever runs in it ends with its first process,
-/// and shares network and files with this one.
+/// Creates a namespace of processes only, which takes root: all processes in it end with its first one, and
+/// share network and files with this process.
 pub fn make_processes() -> Result<Inside> {
     unshare(CloneFlags::CLONE_NEWPID).context("cannot make a namespace of processes")?;
     Ok(Inside(()))
 }
 
-/// [`make`] and [`Inside::run`].
+/// [`make`], then [`Inside::run`].
 pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<ExitCode> {
     make()?.run(arguments)
 }
 
 impl Inside {
-    /// Runs this program once more, with these arguments, in the namespaces, and gives its exit status. Whatever it has started ends
-    /// with it, and it ends with this process.
+    /// Runs this program once more, with these arguments, in the namespaces, and returns its exit status. All
+    /// its descendants end with it, and it ends with this process.
     pub fn run<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Result<ExitCode> {
         let (mut receiver, sender) = UnixStream::pair()?;
         let must_stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGTERM] {
             signal_hook::flag::register(signal, Arc::clone(&must_stop))?;
         }
-        // The terminal tells the child too of an interrupt.
+        // The terminal sends an interrupt to the child too.
         for signal in [SIGCHLD, SIGHUP, SIGINT, SIGTERM] {
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
         }
@@ -91,12 +93,12 @@ impl Inside {
 }
 
 fn tell_to_stop(child: &Child) {
-    // Fails only where it has ended meanwhile.
+    // Fails only if the child has ended meanwhile.
     let _ = kill_process(Pid::from_child(child), Signal::TERM);
 }
 
-/// To be called first inside: what `/proc` tells is of the namespaces, and the loopback interface is up. An error says what of that is
-/// not permitted.
+/// To be called first inside: mounts a `/proc` of the namespaces and enables the loopback interface. An error
+/// says what of that is not permitted.
 pub fn prepare() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     keep_mounts()?;
@@ -105,8 +107,8 @@ pub fn prepare() -> Result<()> {
     set_loopback_up()
 }
 
-/// To be called first inside of [`make_processes`], before there are threads: a namespace of mounts, which go
-/// with it.
+/// To be called first inside of [`make_processes`], before there are threads: creates a namespace of mounts,
+/// which end with it.
 pub fn prepare_mounts() -> Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     unshare(CloneFlags::CLONE_NEWNS).context("cannot make a namespace of mounts")?;
@@ -119,7 +121,8 @@ fn keep_mounts() -> Result<()> {
     changed.context("cannot keep mounts to ourselves")
 }
 
-/// To be called inside by who keeps state in `/run`: an empty one of our own, with the folder that `ip netns` wants.
+/// To be called inside by programs that keep state in `/run`: mounts an empty one, with the folder that
+/// `ip netns` needs.
 pub fn cover_run() -> Result<()> {
     mount("tmpfs", "/run", "tmpfs", MountFlags::empty(), None).context("cannot mount over /run")?;
     Ok(fs::create_dir("/run/netns")?)
@@ -131,8 +134,9 @@ fn tell_why_no_proc(error: Errno) -> Result<()> {
     Err(error).context(what)
 }
 
-/// To be called inside: an interrupt from the keyboard, or a request to end, kills everything else that runs in the namespace of
-/// processes, so that whoever waits for it goes on at once and can tidy up. True from then on.
+/// To be called inside: an interrupt from the keyboard, or a termination signal, kills all other processes of
+/// the namespace, so that waits for them end at once and the caller can clean up. The flag is true from then
+/// on.
 pub fn kill_others_on_interrupt() -> Result<Arc<AtomicBool>> {
     let (mut receiver, sender) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -153,7 +157,7 @@ fn kill_others() {
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
         if let Some(pid) = pid.filter(|pid| *pid != 1).and_then(Pid::from_raw) {
-            // Fails only where it has ended meanwhile.
+            // Fails only if the process has ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

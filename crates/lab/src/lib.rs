@@ -1,9 +1,10 @@
-//! Machines in small: network namespaces with cables between them and their kernel's counters, CPU quotas, programs inside both. The field
-//! cases happen in them, in tests and in `forebay demo`.
+//! Small test machines: network namespaces with virtual cables and their kernel counters, CPU quotas, and
+//! programs inside both. The field cases run in them, in tests and in `forebay demo`.
 //!
-//! It needs nothing but the kernel's permission: system calls do it, as root or, where the kernel lets users have namespaces of their own,
-//! as anybody. All of it is gone when it is dropped, and nothing outside of the namespaces changes, but for a cgroup while it is needed.
-//! Must not be in here: HTTP, the proxy, the cases, or what is measured.
+//! They are made by system calls and need only the kernel's permission: as root or, where the kernel permits
+//! user namespaces, as any user. Everything is removed when it is dropped, and nothing outside of the
+//! namespaces changes, except for a cgroup while it is in use. Must not be in here: HTTP, the proxy, the
+//! cases, or measurements.
 
 #![allow(
     clippy::missing_errors_doc,
@@ -22,7 +23,7 @@ mod quota;
 mod route;
 
 pub use duty::Duty;
-pub use namespace::{Namespace, link, set_parameter};
+pub use namespace::{CableEnd, Namespace, link, set_parameter};
 pub use network::Network;
 pub use program::Program;
 pub use quota::{Quota, Throttling};

@@ -1,11 +1,12 @@
-//! Network namespaces with names, and the cables between them.
+//! Named network namespaces, and the cables between them.
 //!
 //! Must not be in here: addresses and parameters of a case.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::thread;
 
 use anyhow::{Context, Result};
@@ -14,24 +15,24 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::route;
 
-/// The namespace of the thread that looks.
+/// The network namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 const LOOPBACK: &str = "lo";
 
-/// A network namespace, which goes with this value and with what runs in it.
+/// A network namespace, which ends with this value and the programs in it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
     file: File,
 }
 
-/// Puts the thread back where it came from, even when the work there panics.
+/// Returns the thread to its own namespace, even if the work panics.
 struct Return(File);
 
 impl Namespace {
-    /// Makes one, with its loopback interface up.
+    /// Creates a namespace with its loopback interface enabled.
     pub fn create(name: &str) -> Result<Namespace> {
-        // A thread of its own makes it and goes, so that nobody else has been moved.
+        // A separate thread creates the namespace and ends, so that no other thread changes its own.
         let made = thread::spawn(|| -> Result<File> {
             unshare(CloneFlags::CLONE_NEWNET)?;
             set_loopback_up()?;
@@ -42,11 +43,21 @@ impl Namespace {
         Ok(Namespace { name: name.into(), file })
     }
 
-    /// Does something on this thread while it is in the namespace. Programs and threads that are started meanwhile stay there.
+    /// Runs a function on this thread inside the namespace. Programs and threads that it starts stay there.
     pub fn enter<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let _return = Return(File::open(OWN)?);
         move_to(&self.file).with_context(|| format!("cannot enter namespace {}", self.name))?;
         work()
+    }
+
+    /// A path by which other processes find it while this value is there.
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
+    }
+
+    /// An end of a cable in this namespace, with these addresses and their prefix lengths (`10.0.0.1/24`).
+    pub fn end<'a>(&'a self, addresses: &'a [&'a str]) -> CableEnd<'a> {
+        CableEnd { namespace: self, addresses }
     }
 
     /// Sets a kernel parameter by its path below `/proc/sys/net`.
@@ -67,15 +78,23 @@ pub fn set_parameter(parameter: &str, value: &str) -> Result<()> {
     fs::write(&path, value).with_context(|| format!("cannot write {path}"))
 }
 
-/// Lays a cable between two namespaces; each end is named after the other's namespace, and has these addresses with their
-/// prefix length (`10.0.0.1/24`).
-pub fn link(left: (&Namespace, &[&str]), right: (&Namespace, &[&str])) -> Result<()> {
-    let (a, b) = (&left.0.name, &right.0.name);
-    let far = right.0.file.as_fd();
-    left.0.enter(|| Ok(route::add_cable(b, a, far)?)).with_context(|| format!("no cable from {a} to {b}"))?;
-    for ((own, addresses), device) in [(left, b), (right, a)] {
-        own.enter(|| {
-            for address in addresses {
+/// One end of a cable, made by [`Namespace::end`].
+#[derive(Clone, Copy, Debug)]
+pub struct CableEnd<'a> {
+    namespace: &'a Namespace,
+    addresses: &'a [&'a str],
+}
+
+/// Connects two namespaces by a cable; each end is named after the other's namespace.
+pub fn link(left: CableEnd<'_>, right: CableEnd<'_>) -> Result<()> {
+    let (a, b) = (&left.namespace.name, &right.namespace.name);
+    let far = right.namespace.file.as_fd();
+    left.namespace
+        .enter(|| Ok(route::add_cable(b, a, far)?))
+        .with_context(|| format!("no cable from {a} to {b}"))?;
+    for (end, device) in [(left, b), (right, a)] {
+        end.namespace.enter(|| {
+            for address in end.addresses {
                 add_address(device, address).with_context(|| format!("cannot give {device} {address}"))?;
             }
             Ok(route::set_up(device)?)
@@ -89,7 +108,7 @@ fn add_address(device: &str, address: &str) -> Result<()> {
     Ok(route::add_address(device, address.parse::<Ipv4Addr>()?, bits.parse()?)?)
 }
 
-/// Switches the loopback interface of this thread's namespace on.
+/// Enables the loopback interface of this thread's namespace.
 pub(crate) fn set_loopback_up() -> Result<()> {
     route::set_up(LOOPBACK).context("cannot switch the loopback interface on")
 }

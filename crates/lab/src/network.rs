@@ -1,7 +1,8 @@
-//! The network that the field cases happen in: a client, a proxy and a backend, each in a network namespace of its own.
+//! The network of the field cases: a client, a proxy and a backend, each in a network namespace of its own.
 //!
-//! The kernel counts per namespace, so that what the proxy opens is told from what it accepts, and from what the others do.
-//! Ports are fixed, since nobody else is in there. Must not be in here: what runs there.
+//! The kernel counts per namespace, so that connections that the proxy opens are distinguished from those
+//! that it accepts, and from those of others. Ports are fixed, since nothing else runs there. Must not be in
+//! here: the programs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -13,33 +14,35 @@ use crate::namespace::{Namespace, link};
 /// Three namespaces, each with a cable to the two others.
 #[derive(Debug)]
 pub struct Network {
-    /// Where load comes from.
+    /// Namespace of the load generator.
     pub client: Namespace,
-    /// Where a proxy is.
+    /// Namespace of the proxy.
     pub proxy: Namespace,
-    /// Where Pods are.
+    /// Namespace of the Pods.
     pub backend: Namespace,
 }
 
 impl Network {
     /// The port of everything that speaks HTTP.
     pub const HTTP: u16 = 80;
-    /// Where the proxy is for the client.
+    /// Address of the proxy for the client.
     pub const PROXY: SocketAddr = address([10, 91, 1, 1], Self::HTTP);
-    /// Where the backend is for the client, without a proxy between.
+    /// Address of the backend for the client, without a proxy in between.
     pub const DIRECT: SocketAddr = address([10, 91, 3, 1], Self::HTTP);
-    /// How many addresses the backend has.
+    /// Number of addresses of the backend.
     pub const BACKENDS: u8 = 5;
 
-    /// Makes it.
+    /// Creates the namespaces and cables.
     pub fn set_up() -> Result<Network> {
         let [client, proxy, backend] = ["client", "proxy", "backend"].map(Namespace::create);
-        let (client, proxy, backend) = (client?, proxy?, backend?);
-        link((&client, &["10.91.1.2/24"]), (&proxy, &["10.91.1.1/24"]))?;
-        link((&client, &["10.91.3.2/24"]), (&backend, &["10.91.3.1/24"]))?;
+        let client = client?;
+        let proxy = proxy?;
+        let backend = backend?;
+        link(client.end(&["10.91.1.2/24"]), proxy.end(&["10.91.1.1/24"]))?;
+        link(client.end(&["10.91.3.2/24"]), backend.end(&["10.91.3.1/24"]))?;
         let addresses: Vec<String> = Self::backends().map(|backend| format!("{}/24", backend.ip())).collect();
         let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
-        link((&proxy, &["10.91.2.1/24"]), (&backend, &addresses))?;
+        link(proxy.end(&["10.91.2.1/24"]), backend.end(&addresses))?;
         Ok(Network { client, proxy, backend })
     }
 
@@ -48,7 +51,7 @@ impl Network {
         (11..11 + Self::BACKENDS).map(|last| address([10, 91, 2, last], Self::HTTP))
     }
 
-    /// What the kernel counts in the proxy's namespace; `TIME_WAIT` towards backends.
+    /// The kernel's counters in the proxy's namespace; `TIME_WAIT` counts connections to backends.
     pub fn connections(&self) -> Result<Connections> {
         self.proxy.enter(|| Connections::read(Self::HTTP))
     }

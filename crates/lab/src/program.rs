@@ -1,6 +1,6 @@
-//! Programs that are started for a while: logged to a file, and gone when dropped.
+//! Programs that run for a while: logged to a file, and killed when dropped.
 //!
-//! Must not be in here: what they are told.
+//! Must not be in here: their arguments.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
@@ -21,7 +21,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(5);
 const LOG_LINES: usize = 20;
 
-/// A program that runs in a process group of its own, which ends with this value.
+/// A program in a process group of its own, which is killed with this value.
 #[derive(Debug)]
 pub struct Program {
     name: String,
@@ -30,7 +30,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts `command` in the namespace that the thread is in, with its output in `folder`.
+    /// Starts `command` in the calling thread's namespace, with its output in `folder`.
     pub fn start(name: &str, mut command: Command, folder: &Path) -> Result<Program> {
         let log = folder.join(format!("{name}.log"));
         let output = File::create(&log)?;
@@ -40,13 +40,10 @@ impl Program {
         Ok(Program { name: name.into(), child, log })
     }
 
-    /// Waits until it listens at `address`, as seen from the namespace that the thread is in.
+    /// Waits until the program listens at `address`, as seen from the calling thread's namespace.
     pub fn wait_for(&mut self, address: SocketAddr) -> Result<()> {
         let end = Instant::now() + START_LIMIT;
-        while probe(address).is_err() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("{} ended with {status}:\n{}", self.name, self.log_tail());
-            }
+        while !self.listens(address)? {
             if Instant::now() > end {
                 bail!("{} does not listen at {address}:\n{}", self.name, self.log_tail());
             }
@@ -55,7 +52,15 @@ impl Program {
         Ok(())
     }
 
-    /// Waits until it ends by itself; how, and what it printed.
+    /// Whether it listens at `address` already; an error where it has ended.
+    pub fn listens(&mut self, address: SocketAddr) -> Result<bool> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("{} ended with {status}:\n{}", self.name, self.log_tail());
+        }
+        Ok(probe(address).is_ok())
+    }
+
+    /// Waits until the program ends by itself; returns its status and its output.
     pub fn ending(mut self, limit: Duration) -> Result<(ExitStatus, String)> {
         let end = Instant::now() + limit;
         while Instant::now() < end {
@@ -67,17 +72,17 @@ impl Program {
         bail!("{} does not end:\n{}", self.name, self.log_tail())
     }
 
-    /// How it has ended; none while it runs.
+    /// The exit status; none while the program runs.
     pub fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// What it was called when it was started.
+    /// The name that the program was started with.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it has printed so far.
+    /// The output so far.
     pub fn output(&self) -> Result<String> {
         Ok(fs::read_to_string(&self.log)?)
     }
@@ -87,19 +92,21 @@ impl Program {
         self.child.id()
     }
 
-    /// Time on a CPU that its processes have used.
+    /// CPU time of the program's processes.
     pub fn cpu_time(&self) -> Result<Duration> {
         cpu::time_of_group(self.pid())
     }
 
-    fn log_tail(&self) -> String {
+    /// The end of what it has printed.
+    pub fn log_tail(&self) -> String {
         let log = self.output().unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
     }
 
-    fn signal(&self, signal: Signal) {
-        // Fails only where nobody is left.
+    /// Sends a signal to all its processes.
+    pub fn signal(&self, signal: Signal) {
+        // Fails only if no process of the group is left.
         let _ = kill_process_group(Pid::from_child(&self.child), signal);
     }
 }
@@ -111,13 +118,13 @@ impl Drop for Program {
         while Instant::now() < end && matches!(self.child.try_wait(), Ok(None)) {
             thread::sleep(LOOK);
         }
-        // Whoever is left of the group, workers included.
+        // The rest of the group, workers included.
         self.signal(Signal::KILL);
         let _ = self.child.wait();
     }
 }
 
-/// Connects and resets, so that no `TIME_WAIT` stays.
+/// Connects and resets, so that no `TIME_WAIT` is left.
 fn probe(address: SocketAddr) -> Result<()> {
     let stream = TcpStream::connect(address)?;
     Ok(set_socket_linger(&stream, Some(Duration::ZERO))?)

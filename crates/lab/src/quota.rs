@@ -1,4 +1,4 @@
-//! CPU time for a process in each period, by a cgroup of version 1 or 2, where this user may make one.
+//! CPU quotas by a cgroup of version 1 or 2, where this user may create one.
 //!
 //! Must not be in here: affinity, which moves a process but does not make its CPU smaller.
 
@@ -12,23 +12,24 @@ use anyhow::{Context, Result, bail};
 
 const REMOVE_TRIES: u32 = 100;
 
-/// A cgroup that goes when this is dropped, which must be after its processes are.
+/// A cgroup that is removed when this is dropped, which must be after its processes have ended.
 #[derive(Debug)]
 pub struct Quota {
     folder: PathBuf,
 }
 
-/// What the quota did since it was made (`cpu.stat`).
+/// The effect of a quota since it was created (`cpu.stat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods in which the process ran.
     pub periods: u64,
-    /// Those of them in which it used up its quota and had to wait.
+    /// The periods in which the process used up its quota and had to wait.
     pub throttled: u64,
 }
 
 impl Quota {
-    /// Holds the process `pid` to so much CPU time in each period. An error says why that is not permitted here.
+    /// Limits the process `pid` to this CPU time in each period. An error says why that is not permitted
+    /// here.
     pub fn hold(pid: u32, time: Duration, period: Duration) -> Result<Quota> {
         let quota = Quota::create()?;
         quota.set(time, period)?;
@@ -36,12 +37,12 @@ impl Quota {
         Ok(quota)
     }
 
-    /// Whether this user may make one; an error says why not.
+    /// Whether this user may create one; an error says why not.
     pub fn is_possible() -> Result<()> {
         Quota::create().map(drop)
     }
 
-    /// Changes it.
+    /// Changes the quota.
     pub fn set(&self, time: Duration, period: Duration) -> Result<()> {
         let (time, period) = (time.as_micros(), period.as_micros());
         if self.folder.join("cpu.max").exists() {
@@ -51,7 +52,7 @@ impl Quota {
         self.write("cpu.cfs_quota_us", &time.to_string())
     }
 
-    /// What it did so far.
+    /// The effect so far.
     pub fn throttling(&self) -> Result<Throttling> {
         let path = self.folder.join("cpu.stat");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -82,7 +83,7 @@ impl Throttling {
         Some(Throttling { periods: value("nr_periods")?, throttled: value("nr_throttled")? })
     }
 
-    /// What came since an earlier reading.
+    /// The increase since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Throttling) -> Throttling {
         Throttling { periods: self.periods - earlier.periods, throttled: self.throttled - earlier.throttled }
@@ -102,7 +103,8 @@ impl Drop for Quota {
     }
 }
 
-/// Where a cgroup with a CPU controller can be made: version 1's hierarchy, else beside this process in version 2's.
+/// The folder in which a cgroup with a CPU controller can be created: version 1's hierarchy, else beside this
+/// process in version 2's.
 fn parent_folder() -> Result<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").context("no cgroups")?;
     let own = |controller: &str| {
@@ -116,11 +118,11 @@ fn parent_folder() -> Result<PathBuf> {
     }
     let path = own("").context("no cgroup with a CPU controller")?;
     let group = existing("/sys/fs/cgroup", &path)?;
-    // Processes live in leaves only (cgroup v2's rule), so that ours is made beside us.
+    // Processes live in leaves only (cgroup v2's rule): the new cgroup is a sibling of ours.
     Ok(if path.is_empty() { group } else { group.parent().map(Path::to_path_buf).unwrap_or(group) })
 }
 
-/// In a container the path may be the host's, and what is mounted is already ours.
+/// In a container the path may be the host's while the mounted tree begins at our own group.
 fn existing(root: &str, path: &str) -> Result<PathBuf> {
     let folder = Path::new(root).join(path);
     let folder = if folder.is_dir() { folder } else { PathBuf::from(root) };

@@ -1,6 +1,6 @@
-//! What `ip link` and `ip address` ask of the kernel: messages of `rtnetlink(7)`, in the namespace that the thread is in.
+//! Requests of `ip link` and `ip address`: messages of `rtnetlink(7)`, in the calling thread's namespace.
 //!
-//! Must not be in here: who is connected with whom.
+//! Must not be in here: the topology.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,11 +9,11 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-// linux/netlink.h
+// Values of linux/netlink.h.
 const NLM_F_REQUEST_ACK: u16 = 0x001 | 0x004;
 const NLM_F_NEW: u16 = 0x200 | 0x400;
 const HEADER_BYTES: usize = 16;
-// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h
+// Values of linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_NEWADDR: u16 = 20;
 const IFLA_IFNAME: u16 = 3;
@@ -27,7 +27,7 @@ const IFA_LOCAL: u16 = 2;
 const AF_INET: u8 = 2;
 const IFF_UP: u32 = 1;
 
-/// Makes a cable: one end, with this name, here, the other, with that name, in another namespace.
+/// Creates a cable: one end with this name here, the other with that name in another namespace.
 pub(crate) fn add_cable(name: &str, peer: &str, namespace: BorrowedFd<'_>) -> io::Result<()> {
     let far = [
         interface(0, 0),
@@ -40,7 +40,7 @@ pub(crate) fn add_cable(name: &str, peer: &str, namespace: BorrowedFd<'_>) -> io
     ask(RTM_NEWLINK, NLM_F_NEW, &[interface(0, 0), attribute(IFLA_IFNAME, &text(name)), link].concat())
 }
 
-/// Gives a device an address, and its network a route.
+/// Adds an address to a device, and with it a route to its network.
 pub(crate) fn add_address(device: &str, address: Ipv4Addr, prefix_bits: u8) -> io::Result<()> {
     // `struct ifaddrmsg`: family, length of the prefix, flags, scope, index.
     let head = [&[AF_INET, prefix_bits, 0, 0][..], &index(device)?.to_ne_bytes()].concat();
@@ -52,7 +52,7 @@ pub(crate) fn add_address(device: &str, address: Ipv4Addr, prefix_bits: u8) -> i
     )
 }
 
-/// Switches a device on.
+/// Enables a device.
 pub(crate) fn set_up(device: &str) -> io::Result<()> {
     ask(RTM_NEWLINK, 0, &interface(index(device)?, IFF_UP))
 }
@@ -62,12 +62,12 @@ fn index(device: &str) -> io::Result<u32> {
     Ok(name_to_index(&socket, device)?)
 }
 
-/// `struct ifinfomsg`: family and type are left open; the flags are set, and no others changed.
+/// `struct ifinfomsg`: family and type are unspecified; these flags are set, and no others changed.
 fn interface(index: u32, flags: u32) -> Vec<u8> {
     [0, index, flags, flags].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// `struct rtattr` and its content, filled up to four bytes.
+/// `struct rtattr` and its content, padded to four bytes.
 fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
     let length = (4 + content.len()) as u16;
     let mut bytes = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), content].concat();
@@ -79,7 +79,7 @@ fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
 
-/// Sends a request, and waits for what the kernel says of it (`NLMSG_ERROR`, whose code is 0 where all went well).
+/// Sends a request and waits for the kernel's acknowledgement (`NLMSG_ERROR`, whose code is 0 for success).
 fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     let length = (HEADER_BYTES + body.len()) as u32;

@@ -1,20 +1,23 @@
+use serde::Serialize;
+
 use crate::{BasicAuth, ClientLimits, ExternalAuth, Networks, Pattern, RequestQuota, VerifyClient};
 
-/// Who may use a route. Each field can refuse a request, and they are asked in the order in which they stand here: what guards the host
-/// or closes the route before the [`RequestFilters`](crate::RequestFilters), the others once it is known that the request can be served.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Access control of a route. Each field can refuse a request. The fields are evaluated in their order here:
+/// those that guard the host or close the route before the [`RequestFilters`](crate::RequestFilters), the
+/// others once it is known that the request can be served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Access {
-    /// Nobody may, since something that guards the whole host cannot be enforced: the answer is 403. Says what is wrong, for the log
-    /// and the `/configuration` page; the client is not told.
+    /// Refuses every request with 403, because a guard of the whole host cannot be enforced. The text says
+    /// what is wrong, for the log and the `/configuration` page; the client does not see it.
     pub forbidden: Option<String>,
     /// Only clients that have shown a good certificate.
     pub client_certificate: Option<ClientCertificate>,
-    /// Nobody may, since something that guards this route cannot be enforced: the answer is 503. Says what is wrong, as
-    /// [`forbidden`](Self::forbidden) does.
+    /// Refuses every request with 503, because a guard of this route cannot be enforced. The text says what
+    /// is wrong, as with [`forbidden`](Self::forbidden).
     pub unavailable: Option<String>,
-    /// Only so many requests of one client. Counts those that are refused by what comes after it.
+    /// Rate limits for each client. Requests that a later check refuses are counted too.
     pub limits: Option<ClientLimits>,
-    /// Only so many requests in windows of time, of those who have a value in common.
+    /// Quotas in windows of time, shared by the clients that have a value in common.
     pub quota: Option<RequestQuota>,
     /// Only clients with certain addresses.
     pub networks: Option<Networks>,
@@ -27,7 +30,7 @@ pub struct Access {
 }
 
 /// How several checks of a client are combined (nginx: `satisfy`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Satisfy {
     /// Each has to let it in.
     #[default]
@@ -36,19 +39,20 @@ pub enum Satisfy {
     Any,
 }
 
-/// What becomes of clients by the certificate that they have shown (ingress-nginx: `auth-tls-*`). One that is missing or bad
-/// is answered with 400, as nginx does; which are asked for, and who is believed, says [`HostTls`](crate::HostTls).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Rules for clients by their TLS certificates (ingress-nginx: `auth-tls-*`). A missing or bad certificate is
+/// answered with 400, as nginx does; [`HostTls`](crate::HostTls) says which certificates are requested and
+/// which authorities are trusted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClientCertificate {
-    /// What has to be shown.
+    /// The certificate that a client has to present.
     pub verify: VerifyClient,
-    /// What the subject's name has to match (`CN=...`); else the answer is 403.
+    /// Pattern for the subject's name (`CN=...`); a certificate that does not match is answered with 403.
     pub match_subject: Option<Pattern>,
     /// Where to send clients instead of the 400: an absolute URL.
     pub error_page: Option<String>,
     /// Pass the certificate on to the endpoint, in `ssl-client-cert`.
     pub pass_certificate: bool,
-    /// Serve requests that come in clear although a certificate is required: the challenge of a certificate authority (ACME's
-    /// HTTP-01) comes in clear, and the route of its answer asks for no certificate itself.
+    /// Serve requests in clear although a certificate is required: a certificate authority fetches its
+    /// challenge (ACME HTTP-01) in clear, and the route with the answer requires no certificate itself.
     pub passes_in_clear: bool,
 }

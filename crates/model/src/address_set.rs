@@ -2,11 +2,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
+use serde::{Serialize, Serializer};
 
 /// A set of addresses, made of networks. To ask for one is a binary search, however many networks there were.
 ///
-/// An IPv4 address that is written in IPv6 (`::ffff:10.0.0.1`) counts as the IPv4 address. A network of IPv6, be it all of it, holds no
-/// IPv4 address.
+/// An IPv4 address that is written in IPv6 (`::ffff:10.0.0.1`) counts as the IPv4 address. A network of IPv6,
+/// be it all of it, holds no IPv4 address.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct AddressSet {
     v4: Box<[(u32, u32)]>,
@@ -33,17 +34,28 @@ impl AddressSet {
             IpAddr::V6(address) => is_within(&self.v6, address.to_bits()),
         }
     }
-}
 
-impl fmt::Debug for AddressSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The ranges as text: `10.0.0.0-10.255.255.255`.
+    fn ranges(&self) -> impl Iterator<Item = String> {
         let v4 = self.v4.iter().map(|&(first, last)| {
             (IpAddr::V4(Ipv4Addr::from_bits(first)), IpAddr::V4(Ipv4Addr::from_bits(last)))
         });
         let v6 = self.v6.iter().map(|&(first, last)| {
             (IpAddr::V6(Ipv6Addr::from_bits(first)), IpAddr::V6(Ipv6Addr::from_bits(last)))
         });
-        f.debug_set().entries(v4.chain(v6).map(|(first, last)| format!("{first}-{last}"))).finish()
+        v4.chain(v6).map(|(first, last)| format!("{first}-{last}"))
+    }
+}
+
+impl fmt::Debug for AddressSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.ranges()).finish()
+    }
+}
+
+impl Serialize for AddressSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.ranges())
     }
 }
 

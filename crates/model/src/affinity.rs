@@ -2,33 +2,39 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use crate::template::Template;
 use crate::{CookieText, HeaderName};
 
-/// How the requests of a client are kept at one endpoint: by a cookie that names it (ingress-nginx: `affinity: cookie`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Session affinity: a cookie keeps the requests of a client at one endpoint (ingress-nginx:
+/// `affinity: cookie`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Affinity {
     /// How an endpoint is found by the cookie.
     pub mode: AffinityMode,
-    /// A client whose endpoint fails is moved to another one, with a new cookie. Otherwise all its tries go to its endpoint.
+    /// A client whose endpoint fails is moved to another one, with a new cookie. Otherwise all its tries go
+    /// to its endpoint.
     pub change_on_failure: bool,
     /// The cookie that is set.
     pub cookie: AffinityCookie,
-    /// The header, of responses and of requests after them, that names the endpoint in place of the cookie (Gateway API:
-    /// `SessionPersistence` of type `Header`); none for the cookie.
+    /// The header that carries the endpoint's name, in responses and in later requests, in place of the
+    /// cookie (Gateway API: `SessionPersistence` of type `Header`); none for the cookie.
     pub header: Option<HeaderName>,
-    /// Age after which what names the endpoint counts no more, whatever the client does with it; none for no such age.
+    /// Age after which the name of an endpoint is ignored, whatever the client does with it; none for no
+    /// limit.
     pub age_max: Option<Duration>,
-    /// Makes names of endpoints of which nobody can tell their addresses; none for those of ingress-nginx, which a client can try out.
+    /// The key for opaque endpoint names, from which no address can be derived; none for ingress-nginx's
+    /// names, which a client can guess.
     pub key: Option<SessionKey>,
 }
 
-/// A key under which endpoints are named. Never shown.
+/// A secret key for the names of endpoints, which is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionKey(Arc<[u8]>);
 
 impl SessionKey {
-    /// Of several secrets, which together are one.
+    /// Derives one key from several secrets.
     pub fn new(secrets: &[&[u8]]) -> Self {
         let mut key = Vec::new();
         for secret in secrets {
@@ -38,7 +44,7 @@ impl SessionKey {
         Self(key.into())
     }
 
-    /// The key.
+    /// The key as bytes, to make names of endpoints with.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -50,10 +56,17 @@ impl fmt::Debug for SessionKey {
     }
 }
 
+impl Serialize for SessionKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
+    }
+}
+
 /// How an endpoint is found by the cookie of [`Affinity`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum AffinityMode {
-    /// By consistent hashing of the cookie's value, which is random. When endpoints come or go, a part of the clients moves.
+    /// By consistent hashing of the cookie's random value. When endpoints come or go, some of the clients
+    /// move.
     #[default]
     Balanced,
     /// The cookie names the endpoint. A client moves only when its endpoint is gone.
@@ -61,9 +74,9 @@ pub enum AffinityMode {
 }
 
 /// The attributes of the cookie that [`Affinity`] sets (RFC 6265 section 4.1.2). `HttpOnly` is always there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AffinityCookie {
-    /// Its name.
+    /// Name of the cookie.
     pub name: CookieText,
     /// `Path`; none for the path of the route.
     pub path: Option<CookieText>,
@@ -77,7 +90,7 @@ pub struct AffinityCookie {
     pub same_site: Option<CookieText>,
     /// `SameSite=None` is left out for browsers that would take it for `Strict`.
     pub omits_none_for_old_browsers: bool,
-    /// `Secure` is always there. Otherwise it is there for clients that came over TLS.
+    /// Always sets `Secure`. Otherwise the cookie has it only for clients that came over TLS.
     pub is_secure: bool,
 }
 
@@ -96,11 +109,12 @@ impl Default for AffinityCookie {
     }
 }
 
-/// What is hashed to find an endpoint (ingress-nginx: `upstream-hash-by`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The value that is hashed to select an endpoint (ingress-nginx: `upstream-hash-by`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HashBy {
     /// Text with values of the request.
     pub key: Template,
-    /// The hash finds a set of so many endpoints, one of which is picked at random; none where it finds the endpoint.
+    /// Size of the subset of endpoints that the hash selects, one of which is taken at random; none where the
+    /// hash selects a single endpoint.
     pub subset: Option<usize>,
 }

@@ -1,65 +1,68 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::{Canary, ClusterId, HeaderChanges, Mirror, UrlRewrite};
 
 /// Where the requests of a route go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Backends {
     /// All to one cluster.
     One(ClusterId),
-    /// To several, each of which takes its share; or to one that has filters of its own, or is invalid.
+    /// Several backends by weight; or a single one that has filters of its own, or is invalid.
     Split(Split),
     /// To a mainline, or to its canary. On the heap, since few routes have one.
     Canary(Box<Canary>),
 }
 
-/// Several backends, at least one of which has a weight.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Several backends, at least one of which has a weight above zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Split(Box<[Backend]>);
 
 /// One of several places where requests go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Backend {
     /// Whose endpoints take them.
     pub target: BackendTarget,
-    /// Its share is its weight among the sum of all weights; zero takes nothing. It keeps its share when it has no endpoints or is invalid:
-    /// those requests are answered with an error, as the Gateway API asks for.
+    /// The backend receives its weight's share of the sum of all weights; a weight of zero receives nothing.
+    /// A backend without endpoints or with an invalid reference keeps its share: those requests are answered
+    /// with an error, as the Gateway API requires.
     pub weight: u32,
-    /// What is done with its requests and responses beside what is done with all of the route; none for most.
+    /// Filters for the requests and responses of this backend, after those of the route; none for most.
     pub filters: Option<Arc<BackendFilters>>,
 }
 
-/// What takes the share of a [`Backend`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The target of a [`Backend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum BackendTarget {
     /// The endpoints of this cluster.
     Cluster(ClusterId),
-    /// Nothing, since what the object refers to does not exist or may not be referred to: requests are answered with 500, connections
-    /// of streams are closed.
+    /// An invalid reference: the object does not exist or must not be referred to. Requests are answered with
+    /// 500, connections of streams are closed.
     Invalid,
 }
 
-/// What is done with the requests that go to one of several backends, after what is done with all of the route's (Gateway API:
+/// Filters for the requests that go to one of several backends, after the filters of the route (Gateway API:
 /// `HTTPBackendRef.filters`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackendFilters {
-    /// Another path or host for the backend, in place of what the route has made of it.
+    /// Another path or host for the backend, in place of the result of the route's filters.
     pub rewrite: Option<Box<UrlRewrite>>,
     /// Changes to the headers that the backend gets.
     pub request_headers: Option<Arc<HeaderChanges>>,
-    /// Changes to the headers of its responses, before those of the route.
+    /// Changes to the headers of this backend's responses, before those of the route.
     pub response_headers: Option<Arc<HeaderChanges>>,
-    /// Where copies of its requests go, beside those of the route.
+    /// Targets for copies of this backend's requests, beside the mirrors of the route.
     pub mirrors: Box<[Mirror]>,
 }
 
-/// Backends of which none takes anything.
+/// All backends have weight zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no backend has a weight")]
 pub struct NoWeight;
 
 impl Backends {
-    /// The cluster that takes all requests, if it is one.
+    /// The cluster, if there is only one.
     pub fn only(&self) -> Option<ClusterId> {
         match self {
             Self::One(cluster) => Some(*cluster),
@@ -89,12 +92,12 @@ impl Split {
         if split.weight() == 0 { Err(NoWeight) } else { Ok(split) }
     }
 
-    /// The backends.
+    /// The backends, in the order of the configuration.
     pub fn backends(&self) -> &[Backend] {
         &self.0
     }
 
-    /// The sum of all weights, which is not zero.
+    /// The sum of all weights, which is above zero.
     pub fn weight(&self) -> u64 {
         self.0.iter().map(|backend| u64::from(backend.weight)).sum()
     }
@@ -115,19 +118,19 @@ impl Split {
 }
 
 impl Backend {
-    /// A cluster with a weight, and nothing that is done for it alone.
+    /// A cluster with a weight and without filters of its own.
     pub fn new(cluster: ClusterId, weight: u32) -> Self {
         Self { target: BackendTarget::Cluster(cluster), weight, filters: None }
     }
 
-    /// What takes the share of a reference that leads nowhere.
+    /// A backend with an invalid reference and this weight.
     pub fn invalid(weight: u32) -> Self {
         Self { target: BackendTarget::Invalid, weight, filters: None }
     }
 }
 
 impl BackendTarget {
-    /// The cluster, if it is one.
+    /// The cluster, if the target is one.
     pub fn cluster(self) -> Option<ClusterId> {
         match self {
             Self::Cluster(cluster) => Some(cluster),

@@ -1,34 +1,37 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 /// Only clients with a name and a password of these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BasicAuth {
     /// How a client shows that it knows its password.
     pub scheme: PasswordScheme,
-    /// What clients are told that the password is for.
+    /// The realm that is sent in `WWW-Authenticate`.
     pub realm: String,
-    /// Who may.
+    /// The users that may use the route.
     pub users: Arc<Users>,
 }
 
 /// How a client shows that it knows a password.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PasswordScheme {
     /// It sends the password (RFC 7617).
     #[default]
     Basic,
-    /// It sends a hash of the password and of what the server has said (RFC 7616 with MD5 and `qop=auth`).
+    /// The client sends a hash of the password and of the server's nonce (RFC 7616 with MD5 and `qop=auth`).
     Digest,
 }
 
-/// Names with the hashes of their passwords: as Apache's `htpasswd` writes them, or for [`PasswordScheme::Digest`] the MD5 of name, realm
-/// and password in hexadecimal digits, as `htdigest` does. The hashes are never shown.
+/// Names with the hashes of their passwords: as Apache's `htpasswd` writes them, or for
+/// [`PasswordScheme::Digest`] the MD5 of name, realm and password in hexadecimal digits, as `htdigest` does.
+/// The hashes are never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Users {
-    /// By name.
+    /// Names and password hashes, sorted by name.
     users: Box<[(Box<str>, Box<str>)]>,
-    /// Tells these users from others.
+    /// Identifies this set of users.
     digest: [u8; 32],
 }
 
@@ -48,13 +51,14 @@ impl Users {
         Some(&self.users[at].1)
     }
 
-    /// The hash of some user, in place of the one that an unknown name does not have: to verify a password takes as long for both.
+    /// The hash of some other user, to verify the password of an unknown name against: this takes as long as
+    /// for a known name, so that response times do not reveal which names exist.
     pub fn stand_in(&self, name: &str) -> Option<&str> {
         let at = self.users.partition_point(|(known, _)| **known < *name);
         Some(&self.users.get(at).or_else(|| self.users.last())?.1)
     }
 
-    /// What tells these users, and their passwords, from others.
+    /// A digest of all names and hashes, which identifies this set of users.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
@@ -65,6 +69,12 @@ impl fmt::Debug for Users {
         let [first, second, third, fourth, ..] = self.digest;
         let short = u32::from_be_bytes([first, second, third, fourth]);
         write!(f, "{} users ({short:08x})", self.users.len())
+    }
+}
+
+impl Serialize for Users {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{self:?}"))
     }
 }
 

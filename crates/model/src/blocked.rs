@@ -1,7 +1,9 @@
+use serde::Serialize;
+
 use crate::{Expression, StepBudget, TooManySteps};
 
-/// Clients that get nothing at all, whatever they ask for: the answer is 403.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Clients that are refused whatever they request: the answer is 403.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockedHeaders {
     /// By `User-Agent` (`block-user-agents`).
     pub user_agents: Vec<ListedValue>,
@@ -10,19 +12,20 @@ pub struct BlockedHeaders {
 }
 
 /// A value of a request in a list, as nginx's `map` has them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ListedValue {
     /// The whole value, whatever its letter case.
     Exact(String),
-    /// Values in which the expression is found.
+    /// Values in which the expression matches.
     Pattern(Expression),
 }
 
 impl ListedValue {
-    /// Whether it is this value. A header that is missing is empty.
+    /// Whether the value matches. A missing header counts as empty.
     ///
     /// # Errors
-    /// It takes too many steps to find out.
+    ///
+    /// The expression exceeds its budget of steps.
     pub fn takes(&self, value: &[u8], budget: &StepBudget) -> Result<bool, TooManySteps> {
         match self {
             Self::Exact(text) => Ok(text.as_bytes().eq_ignore_ascii_case(value)),

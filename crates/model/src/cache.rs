@@ -1,42 +1,47 @@
-//! Which responses are kept and given again, and for how long. Never in here: the rules of HTTP, which hold wherever this says nothing.
+//! Caching of a route's responses: which are cached, and for how long. Never in here: the rules of HTTP
+//! caching, which apply wherever these settings are silent.
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// The cache of a route.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct CachePolicy {
-    /// How long a response is fresh that says nothing of it; none for the heuristic of RFC 9111.
+    /// Freshness lifetime of a response that does not state one; none for the heuristic of RFC 9111.
     pub default_ttl: Option<Duration>,
-    /// What of the query tells responses apart.
+    /// The part of the query that belongs to the cache key.
     pub query: CacheKeyQuery,
-    /// Longest body that is kept, in bytes.
+    /// Longest body that is cached, in bytes.
     pub object_bytes_max: u64,
-    /// How long a response that is not fresh any more may be given while the endpoint is asked anew (RFC 5861), unless it says so itself.
+    /// How long a stale response may be served while the endpoint is queried anew (RFC 5861), unless the
+    /// response itself says.
     pub stale_while_revalidate: Duration,
     /// The same where the endpoint fails.
     pub stale_if_error: Duration,
-    /// Requests that the cache has nothing to do with.
+    /// Requests that bypass the cache.
     pub bypass: CacheBypass,
-    /// Names, in lower case, of headers that change no response, beside those of which that is known.
+    /// Names, in lower case, of request headers that do not change the response, beside those that are known
+    /// not to.
     pub harmless_headers: Vec<String>,
     /// An object has its home at one of the [`Replicas`](crate::Replicas), and the others ask there.
     pub is_shared: bool,
 }
 
-/// What of the query tells responses apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// The part of the query that belongs to the cache key.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum CacheKeyQuery {
     /// All of it, byte by byte.
     #[default]
     All,
-    /// Nothing.
+    /// No parameter of the query.
     None,
     /// The parameters with these names, in the order of the query.
     Named(Vec<String>),
 }
 
-/// What marks requests that are one user's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// Headers and cookies that mark a request as private to one user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct CacheBypass {
     /// Names of cookies.
     pub cookies: Vec<String>,

@@ -1,25 +1,29 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::{ClusterId, Expression};
 
-/// A cluster that takes a part of another one's requests (ingress-nginx: `canary`).
+/// A cluster that takes a part of another cluster's requests (ingress-nginx: `canary`).
 ///
-/// A client that the affinity cookie of one of the two keeps stays there. For others the [`CanaryRules`] are asked in turn. A canary
-/// without endpoints takes nothing; while the mainline has none, neither is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A client with an affinity cookie for one of the two clusters stays there. For other clients the
+/// [`CanaryRules`] are evaluated in turn. A canary without endpoints takes nothing; while the mainline has no
+/// endpoints, neither the cookie nor the rules are evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Canary {
-    /// Whose requests they are.
+    /// The cluster that requests go to unless a rule selects the canary.
     pub mainline: ClusterId,
-    /// What takes a part of them.
+    /// The cluster that takes a part of them.
     pub cluster: ClusterId,
-    /// Its name in metrics and the access log: `namespace-service-port`. The same allocation for as long as it stays the same.
+    /// Its name in metrics and the access log: `namespace-service-port`. The same allocation for as long as
+    /// it stays the same.
     pub name: Arc<str>,
-    /// Which of them it takes.
+    /// The rules that select requests for the canary.
     pub rules: CanaryRules,
 }
 
-/// Which requests go to a canary. The first of header, cookie and weight that decides counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Rules that select requests for a canary. The first of header, cookie and weight that decides counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CanaryRules {
     /// Decides by a header; none where no header does.
     pub header: Option<CanaryHeader>,
@@ -30,29 +34,30 @@ pub struct CanaryRules {
 }
 
 /// A header that decides, where a request has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CanaryHeader {
     /// Its name, whatever the letter case.
     pub name: String,
-    /// What its value has to be.
+    /// The condition on the header's value.
     pub rule: CanaryHeaderRule,
 }
 
 /// How the value of a [`CanaryHeader`] decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum CanaryHeaderRule {
     /// `always` and `never`, in this letter case; other values leave it to the next rule.
     AlwaysOrNever,
     /// This value is for the canary; others leave it to the next rule.
     Value(String),
-    /// A value in which the expression is found is for the canary; others leave it to the next rule.
+    /// A value in which the expression matches selects the canary; other values leave the decision to the
+    /// next rule.
     Pattern(Expression),
-    /// Every value is for the mainline: the expression that was asked for cannot be used.
+    /// Every value selects the mainline, since the configured expression is invalid.
     Never,
 }
 
 /// The share of the requests that no other rule decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CanaryWeight {
     weight: u64,
     total: u64,
@@ -76,7 +81,7 @@ impl CanaryWeight {
 }
 
 impl Default for CanaryWeight {
-    /// Takes nothing.
+    /// The default weight, which selects no request.
     fn default() -> Self {
         Self::new(0, 100)
     }

@@ -1,18 +1,22 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::AddressSet;
 use crate::template::Template;
 
-/// How much one client may ask for, by its address or another value. All routes with the same zone share what is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Rate limits for each client, identified by its address or by another value. All routes with the same zone
+/// share the counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ClientLimits {
-    /// What tells those who count together from others.
+    /// Identifies the counters: routes with the same zone count together.
     pub zone: u64,
-    /// Rates of requests, each of which counts (nginx: `limit_req ... burst=N nodelay`).
+    /// Limits on requests per time, all of which apply (nginx: `limit_req ... burst=N nodelay`).
     pub rates: Vec<Rate>,
     /// Requests at work at a time (nginx: `limit_conn`); none for no such limit.
     pub connections: Option<u32>,
-    /// What tells those apart who are counted; none for the client's address. Who comes to nothing is not limited.
+    /// The value that identifies a client; none for its address. A client whose value is empty is not
+    /// limited.
     pub key: Option<Template>,
     /// Clients that are not limited.
     pub exempt: Option<Arc<AddressSet>>,
@@ -23,7 +27,7 @@ pub struct ClientLimits {
 }
 
 /// A rate of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// Requests in a minute.
     pub per_minute: u64,

@@ -1,33 +1,35 @@
-//! Content codings of responses. Never in here: what a client takes.
+//! Content codings of responses. Never in here: which codings a client accepts.
 
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::Expression;
 
 /// A content coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ContentCoding {
-    /// RFC 1952.
+    /// The `gzip` coding (RFC 1952).
     Gzip,
-    /// RFC 7932.
+    /// The `br` coding (RFC 7932).
     Brotli,
-    /// RFC 8878.
+    /// The `zstd` coding (RFC 8878).
     Zstd,
 }
 
 /// How the contents of responses are coded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compression {
-    /// The codings on offer: of those that a client likes as much, the first.
+    /// The codings on offer; of those that a client prefers equally, the first is used.
     pub offers: Vec<CodingOffer>,
     /// Codings of endpoints are taken away for clients that do not take them.
     pub decodes: bool,
 }
 
-/// A coding on offer, and for what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A coding on offer, and the media types that it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CodingOffer {
-    /// The coding.
+    /// The content coding to offer.
     pub coding: ContentCoding,
     /// From 1 on, the more the smaller and slower; of brotli from 0 on.
     pub level: u8,
@@ -42,7 +44,7 @@ pub struct CodingOffer {
 }
 
 impl CodingOffer {
-    /// Whether it is for a content of this type, and of this length where that is announced.
+    /// Whether the coding is for content of this type and, where the length is known, of this length.
     pub fn is_for(&self, media_type: &[u8], len: Option<u64>) -> bool {
         let is_type = |known: &String| known == "*" || known.as_bytes().eq_ignore_ascii_case(media_type);
         len.is_none_or(|len| len >= self.bytes_min) && self.media_types.iter().any(is_type)

@@ -1,30 +1,32 @@
+use serde::Serialize;
+
 use crate::Pattern;
 
-/// What a request has to be like beside its path to be taken by a route. All of it has to hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Conditions on a request, beside its path, for a route to match. All of them have to hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Conditions {
     /// Its method, in upper case; none for any.
     pub method: Option<String>,
-    /// Its headers. Names are compared whatever their letter case; of a header that comes more than once, the values are joined
-    /// with a comma.
+    /// Conditions on headers. Names are compared without regard to case; the values of a repeated header are
+    /// joined with a comma.
     pub headers: Vec<Condition>,
-    /// The parameters of its query, as they are sent. Of one that comes more than once, the first counts.
+    /// Conditions on parameters of the query, as sent. Of a repeated parameter, the first value counts.
     pub query: Vec<Condition>,
-    /// Its cookies. Of one that comes more than once, the first counts.
+    /// Conditions on cookies. Of a repeated cookie, the first value counts.
     pub cookies: Vec<Condition>,
 }
 
-/// What a value of a request has to be. A request without it does not comply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A condition on a named value of a request. A request without that value does not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// What the value is called.
+    /// Name of the header, parameter or cookie.
     pub name: String,
-    /// What it is compared with.
+    /// The comparison for the value.
     pub value: ValueMatch,
 }
 
-/// What a value is compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A comparison for the value of a [`Condition`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ValueMatch {
     /// The whole value.
     Exact(String),
@@ -32,10 +34,11 @@ pub enum ValueMatch {
     Pattern(Pattern),
 }
 
-/// Which of two routes with equal paths is asked first: the one with the greater precedence.
+/// The order of two routes with equal paths: the one with the greater precedence is tried first.
 ///
-/// Gateway API, `HTTPRouteRule`: "Precedence in the order of: [...] "Prefix" path match with largest number of characters. Method
-/// match. Largest number of header matches. Largest number of query param matches." It knows no cookies; they come last.
+/// Gateway API, `HTTPRouteRule`: "Precedence in the order of: [...] "Prefix" path match with largest number
+/// of characters. Method match. Largest number of header matches. Largest number of query param matches." The
+/// Gateway API has no conditions on cookies; they come last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence {
     method: bool,
@@ -45,8 +48,8 @@ pub struct Precedence {
 }
 
 impl Conditions {
-    /// How a route with these conditions stands beside others with an equal path. A route without conditions has the default, which
-    /// is the least.
+    /// The precedence of a route with these conditions among routes with an equal path. A route without
+    /// conditions has the default, which is the lowest.
     pub fn precedence(&self) -> Precedence {
         let Self { method, headers, query, cookies } = self;
         Precedence {

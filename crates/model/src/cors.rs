@@ -1,8 +1,10 @@
-/// Cross-origin resource sharing (Fetch standard, "CORS protocol"): which pages of other origins may use a route, and for what. The texts
-/// are values of headers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::Serialize;
+
+/// Cross-origin resource sharing (Fetch standard, "CORS protocol"): which origins may use a route, and with
+/// which methods and headers. The texts are values of headers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cors {
-    /// Who may.
+    /// The origins that may use the route.
     pub origins: Origins,
     /// Whether requests may carry credentials.
     pub credentials: bool,
@@ -10,34 +12,35 @@ pub struct Cors {
     pub methods: String,
     /// Request headers that are allowed.
     pub headers: String,
-    /// Seconds for which the answer to a preflight is remembered.
+    /// Seconds for which a browser may cache the answer to a preflight.
     pub max_age: String,
     /// Response headers that scripts may read.
     pub expose: Option<String>,
 }
 
 /// Origins that are allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Origins {
     /// All, also requests without one.
     Any,
-    /// Those that match one of these.
+    /// The origins that match an entry of the list.
     Listed(Box<[Origin]>),
 }
 
 /// An origin such as `https://a.test:8443`, or one for all names a label below a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// What comes before the host: `https://`.
+    /// The scheme, such as `https://`.
     pub scheme: String,
-    /// One label comes before `rest`.
+    /// Whether one label is required before `rest`.
     pub is_wildcard: bool,
     /// The host, or its parent with the dot before it, and the port.
     pub rest: String,
 }
 
 impl Origin {
-    /// Whether an `Origin` as sent matches. As in ingress-nginx letter case does not count, and only the end has to match.
+    /// Whether an `Origin` as sent matches. As in ingress-nginx letter case does not count, and only the end
+    /// has to match.
     pub fn matches(&self, origin: &[u8]) -> bool {
         let Some(before) = strip_end(origin, self.rest.as_bytes()) else { return false };
         let before = if self.is_wildcard {

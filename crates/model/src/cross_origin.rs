@@ -1,11 +1,15 @@
-//! Cross-origin resource sharing as the Gateway API has it (`HTTPCORSFilter`, GEP-1767). [`Cors`](crate::Cors) is ingress-nginx's.
+//! Cross-origin resource sharing as the Gateway API has it (`HTTPCORSFilter`, GEP-1767).
+//! [`Cors`](crate::Cors) is ingress-nginx's.
+
+use serde::Serialize;
 
 use crate::{HeadText, InvalidHeadText};
 
-/// Which pages of other origins may use a route, and for what.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Cross-origin resource sharing as the Gateway API defines it: which origins may use a route, and with which
+/// methods and headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CrossOrigin {
-    /// Who may.
+    /// The origins that may use the route.
     pub origins: Vec<OriginPattern>,
     /// Whether requests may carry credentials.
     pub credentials: bool,
@@ -15,25 +19,25 @@ pub struct CrossOrigin {
     pub headers: Allowed,
     /// Response headers that scripts may read.
     pub expose: Allowed,
-    /// Seconds for which the answer to a preflight is remembered.
+    /// Seconds for which a browser may cache the answer to a preflight.
     pub max_age: u32,
 }
 
-/// Values of which a header gives account.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The values that a header of CORS lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Allowed {
-    /// Nothing is said of them.
+    /// The header is not sent.
     #[default]
     Unsaid,
-    /// All: `*`.
+    /// All values: `*`.
     Any,
     /// These, as the header's value: `GET, PUT`.
     Listed(HeadText),
 }
 
-/// Origins that are allowed, such as `https://a.test:8443`. A `*` in the host stands for any number of characters, dots included: the host
-/// `*` is every host, and the origin `*` every origin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Origins that are allowed, such as `https://a.test:8443`. A `*` in the host stands for any number of
+/// characters, dots included: the host `*` is every host, and the origin `*` every origin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OriginPattern {
     text: Box<str>,
 }
@@ -44,10 +48,11 @@ pub struct OriginPattern {
 pub struct InvalidOrigin(String);
 
 impl Allowed {
-    /// Those of a list, of which `*` stands for all.
+    /// The values of a list, of which `*` stands for all.
     ///
     /// # Errors
-    /// One of them is no text that a header can have.
+    ///
+    /// An entry is not a valid header value.
     pub fn of<T: AsRef<str>>(list: &[T]) -> Result<Self, InvalidHeadText> {
         let names: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
         Ok(match names.as_slice() {
@@ -69,7 +74,8 @@ impl OriginPattern {
     /// Reads an origin, or a pattern of origins.
     ///
     /// # Errors
-    /// It is neither.
+    ///
+    /// The text is neither.
     pub fn parse(text: &str) -> Result<Self, InvalidOrigin> {
         let invalid = || InvalidOrigin(text.to_owned());
         let pattern = Self { text: text.to_ascii_lowercase().into() };
@@ -90,8 +96,8 @@ impl OriginPattern {
         Ok(pattern)
     }
 
-    /// Whether an `Origin` as sent matches. The letter case of scheme and host does not count; a port that is the scheme's own is the
-    /// same as none.
+    /// Whether an `Origin` as sent matches. The letter case of scheme and host does not count; a port that is
+    /// the scheme's own is the same as none.
     pub fn takes(&self, origin: &[u8]) -> bool {
         if &*self.text == "*" {
             return true;
@@ -119,8 +125,9 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a text matches a pattern in which each `*` stands for at least one character. Where what follows a star does not match, the
-/// last star takes one character more: so that no pattern costs more than the product of both lengths.
+/// Whether a text matches a pattern in which each `*` stands for at least one character. Where the part
+/// behind a star does not match, the last star is extended by one character, so that matching costs at most
+/// the product of both lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut in_pattern, mut in_text) = (0, 0);
     // Where pattern and text go on after the last star.

@@ -1,17 +1,20 @@
+use serde::Serialize;
+
 use crate::ClusterId;
 
-/// What becomes of a route's errors (ingress-nginx: `custom-http-errors` and `default-backend`).
+/// Handling of a route's errors (ingress-nginx: `custom-http-errors` and `default-backend`).
 ///
-/// The same allocation for all routes that agree in it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// Routes with equal settings share one allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct ErrorPages {
     statuses: Box<[u16]>,
-    /// Who answers in place of a response with one of the statuses: the first of these with an endpoint. Where there is none, the answer
-    /// is a plain 404, as that of ingress-nginx' own default backend.
+    /// Backends that replace a response with one of the statuses: the first that has an endpoint. If none
+    /// has, the answer is a plain 404, as that of ingress-nginx's own default backend.
     pub backends: Vec<ClusterId>,
-    /// Responses of endpoints stay as they are; those that the proxy makes itself are replaced.
+    /// Passes the errors of endpoints on unchanged; only errors of the proxy itself are replaced.
     pub spares_endpoints: bool,
-    /// Who is sent the route's requests while its own cluster has no endpoint; none where they are answered with 503.
+    /// The cluster that gets the route's requests while its own cluster has no endpoint; none to answer them
+    /// with 503.
     pub fallback: Option<ClusterId>,
 }
 

@@ -1,4 +1,5 @@
-//! Regular expressions for paths and headers, in the notation of nginx. Must not be in here: what is done with a text that matches.
+//! Regular expressions for paths and headers, in nginx's notation. Must not be in here: the consequences of a
+//! match.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,14 +11,16 @@ use fancy_regex::BytesMode;
 use regex_automata::meta::{self, BuildError};
 use regex_automata::util::{primitives::NonMaxUsize, syntax};
 use regex_automata::{Anchored, Input};
+use serde::{Serialize, Serializer};
 
 use crate::pattern::{InvalidPattern, PATTERN_BYTES_MAX};
 
-/// A regular expression as nginx has them in `location ~*`, `rewrite` and `map`: in PCRE's notation, over bytes. Letter case makes no
-/// difference unless the expression was made by [`case_sensitive`](Self::case_sensitive).
+/// A regular expression as in nginx's `location ~*`, `rewrite` and `map`: in PCRE's notation, over bytes.
+/// Matching ignores case unless the expression was made by [`case_sensitive`](Self::case_sensitive).
 ///
-/// It is matched in linear time unless it looks around or refers back. Then the number of steps has a limit, beyond which nobody knows
-/// whether it matches: each caller decides what that means.
+/// Matching takes linear time unless the expression uses look-around or back-references. Those are matched by
+/// backtracking with a limit on the number of steps; beyond the limit the result is unknown, and each caller
+/// decides what that means.
 #[derive(Clone)]
 pub struct Expression(Arc<Compiled>);
 
@@ -25,7 +28,7 @@ pub struct Expression(Arc<Compiled>);
 struct Compiled {
     text: String,
     case: LetterCase,
-    /// What every text begins with that matches, in lower case.
+    /// A prefix that every matching text has, in lower case.
     prefix: Box<[u8]>,
     engine: Engine,
 }
@@ -37,12 +40,13 @@ enum LetterCase {
     Counts,
 }
 
-/// An expression took more steps than it may, so that it is not known whether it matches.
+/// An expression exceeded its limit of backtracking steps, so that the result is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes too many steps to find out whether the expression matches")]
 pub struct TooManySteps;
 
-/// The steps that all expressions of one request may take together, of those expressions that look around or refer back.
+/// The backtracking steps that all expressions of one request may take together. Expressions without
+/// look-around and back-references do not count.
 #[derive(Debug)]
 pub struct StepBudget {
     left: Cell<u32>,
@@ -67,8 +71,8 @@ const SLOTS: usize = 2 * (1 + 9);
 /// Steps back that an expression may take in one text.
 const BACKTRACKS_MAX: usize = 10_000;
 
-/// Steps, counted as looks at a text, that all expressions of a request may take together: some milliseconds. An expression that
-/// takes [`BACKTRACKS_MAX`] steps back looks two to five times as often.
+/// Steps, counted as looks at a text, that all expressions of a request may take together: some milliseconds.
+/// An expression that takes [`BACKTRACKS_MAX`] steps back looks two to five times as often.
 const REQUEST_STEPS_MAX: u32 = 100_000;
 
 /// Instructions that an expression may have that can step back.
@@ -77,10 +81,11 @@ const INSTRUCTIONS_MAX: usize = 10_000;
 // === impl Expression ===
 
 impl Expression {
-    /// An expression that a text has to begin with, without regard to letter case.
+    /// An expression that has to match at the beginning of a text, without regard to case.
     ///
     /// # Errors
-    /// It is malformed, or would take more memory than it may.
+    ///
+    /// The expression is malformed or exceeds the limit on memory.
     pub fn at_start(text: &str) -> Result<Self, InvalidPattern> {
         let prefix = literal_prefix(text);
         let case = LetterCase::Ignored;
@@ -92,18 +97,20 @@ impl Expression {
         Ok(Self::new(format!("^{text}"), case, prefix, engine))
     }
 
-    /// An expression that is found anywhere in a text, without regard to letter case.
+    /// An expression that matches anywhere in a text, without regard to case.
     ///
     /// # Errors
-    /// It is malformed, or would take more memory than it may.
+    ///
+    /// The expression is malformed or exceeds the limit on memory.
     pub fn anywhere(text: &str) -> Result<Self, InvalidPattern> {
         Self::within(text, LetterCase::Ignored)
     }
 
-    /// An expression that is found anywhere in a text, in the letter case that it is written in.
+    /// An expression that matches anywhere in a text, with regard to case.
     ///
     /// # Errors
-    /// It is malformed, or would take more memory than it may.
+    ///
+    /// The expression is malformed or exceeds the limit on memory.
     pub fn case_sensitive(text: &str) -> Result<Self, InvalidPattern> {
         Self::within(text, LetterCase::Counts)
     }
@@ -121,7 +128,7 @@ impl Expression {
         &self.0.text
     }
 
-    /// What every text begins with that matches, in lower case; empty where nothing is known of it.
+    /// A prefix that every matching text has, in lower case; empty where none is known.
     pub fn prefix(&self) -> &[u8] {
         &self.0.prefix
     }
@@ -129,7 +136,8 @@ impl Expression {
     /// Whether a text matches.
     ///
     /// # Errors
-    /// It takes too many steps to find out, by itself or beside what the request's other expressions have taken.
+    ///
+    /// The expression exceeds its own limit of steps, or what is left of the request's budget.
     pub fn try_match(&self, text: &[u8], budget: &StepBudget) -> Result<bool, TooManySteps> {
         if !self.begins(text) {
             return Ok(false);
@@ -141,16 +149,18 @@ impl Expression {
         }
     }
 
-    /// Where the groups match in a text, if it matches.
+    /// The positions of the groups in a text, if it matches.
     ///
     /// # Errors
-    /// It takes too many steps to find out, by itself or beside what the request's other expressions have taken.
+    ///
+    /// The expression exceeds its own limit of steps, or what is left of the request's budget.
     pub fn captures(&self, text: &[u8], budget: &StepBudget) -> Result<Option<Captures>, TooManySteps> {
         match &self.0.engine {
             Engine::Prefix => Ok(self.begins(text).then(|| Captures::of(|_| None))),
             Engine::Linear(regex) => {
                 let mut slots = [None; SLOTS];
-                // A match at the start is the first one, and is found with less work where the matcher knows that it must begin there.
+                // A match at the start is the first one, and is found with less work where the matcher knows
+                // that it must begin there.
                 let at_start = Input::new(text).anchored(Anchored::Yes);
                 let found = regex
                     .search_slots(&at_start, &mut slots)
@@ -173,17 +183,18 @@ impl Expression {
 // === impl StepBudget ===
 
 impl StepBudget {
-    /// Notes that a text was made although an expression in it took too many steps: nothing may be decided by it.
+    /// Records that a template was expanded although an expression in it exceeded its steps: the text must
+    /// not decide anything.
     pub fn note_undecided(&self) {
         self.is_undecided.set(true);
     }
 
-    /// Whether a text was made that nothing may be decided by.
+    /// Whether such a text was made.
     pub fn is_undecided(&self) -> bool {
         self.is_undecided.get()
     }
 
-    /// Has a text searched, and takes the steps of that from what is left.
+    /// Runs a search and deducts its steps from the budget.
     fn spend<T>(
         &self,
         text: &[u8],
@@ -205,7 +216,8 @@ impl Default for StepBudget {
     }
 }
 
-/// A text that counts how often the matcher looks at it: the matcher itself does not say how many steps it took.
+/// A text that counts how often the matcher looks at it: the matcher itself does not say how many steps it
+/// took.
 struct Counted<'t> {
     text: &'t [u8],
     looks: Cell<u32>,
@@ -252,6 +264,18 @@ impl fmt::Debug for Expression {
         match self.0.case {
             LetterCase::Ignored => self.0.text.fmt(f),
             LetterCase::Counts => f.debug_tuple("CaseSensitive").field(&self.0.text).finish(),
+        }
+    }
+}
+
+impl Serialize for Expression {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Compiled { text, case, .. } = &*self.0;
+        match case {
+            LetterCase::Ignored => serializer.serialize_str(text),
+            LetterCase::Counts => {
+                serializer.serialize_newtype_variant("Expression", 1, "CaseSensitive", text)
+            }
         }
     }
 }
@@ -314,21 +338,21 @@ impl Captures {
     }
 }
 
-/// What every text begins with that matches at its start, in lower case.
+/// The literal prefix of all texts that match at their start, in lower case.
 fn literal_prefix(text: &str) -> Box<[u8]> {
     const SPECIAL: &[u8] = br".*+?()[]{}|^$\";
     let mut end = text.bytes().position(|byte| SPECIAL.contains(&byte)).unwrap_or(text.len());
     if text.contains('|') {
         end = 0;
     } else if matches!(text.as_bytes().get(end), Some(b'*' | b'?' | b'{')) {
-        // What comes before may be missing.
+        // The character before a quantifier may be missing from a match.
         end -= usize::from(end > 0);
     }
     text.as_bytes()[..end].to_ascii_lowercase().into()
 }
 
-/// Escapes what PCRE takes literally and our engines do not: a `{` that begins no repetition, and what means operations on sets within
-/// brackets.
+/// Escapes characters that PCRE takes literally and our engines do not: a `{` that begins no repetition, and
+/// set operators within brackets.
 fn in_our_notation(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut rest, mut in_class) = (text, false);
@@ -350,7 +374,8 @@ fn in_our_notation(text: &str) -> String {
     out
 }
 
-/// Bytes that belong together: an escape with its argument, a bracket with what is literal right behind it, a named class.
+/// Length of the next unit of an expression: an escape with its argument, an opening bracket with the literal
+/// characters right behind it, or a named class.
 fn token_len(rest: &str) -> usize {
     let up_to = |end: &str| rest.find(end).map_or(1, |at| at + end.len());
     match rest.as_bytes() {

@@ -1,10 +1,13 @@
-//! What applications that speak `FastCGI` are told of a request.
+//! Parameters of requests to applications that speak `FastCGI`.
 
 use std::fmt;
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
 use crate::template::Template;
 
-/// The parameters of requests to applications that speak `FastCGI`, beside those that the request's headers become.
+/// The parameters of requests to applications that speak `FastCGI`, beside those made of the request's
+/// headers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FastCgi {
     /// The standard ones first.
@@ -14,7 +17,8 @@ pub struct FastCgi {
     index: String,
 }
 
-/// nginx's `fastcgi_params`, less the type and the length of the content, which follow from the request as it is sent.
+/// nginx's `fastcgi_params`, without the type and length of the content, which follow from the request as
+/// sent.
 const STANDARD: &[(&str, &str)] = &[
     ("QUERY_STRING", "$query_string"),
     ("REQUEST_METHOD", "$request_method"),
@@ -36,12 +40,13 @@ const STANDARD: &[(&str, &str)] = &[
     ("REDIRECT_STATUS", "200"),
 ];
 
-/// The one that is left out where it is empty: an application asks whether it is there.
+/// The parameter that is omitted where it is empty: applications test only whether it is present.
 const LEFT_OUT_EMPTY: &str = "HTTPS";
 
 impl FastCgi {
-    /// The standard parameters, and `own` ones, which take the place of standard ones with their names. `index` is appended to
-    /// `$fastcgi_script_name` where the path ends in a slash (nginx: `fastcgi_index`); empty for nothing.
+    /// The standard parameters, and `own` ones, which replace standard ones of the same name. `index` is
+    /// appended to `$fastcgi_script_name` where the path ends in a slash (nginx: `fastcgi_index`); empty for
+    /// no index.
     #[expect(clippy::missing_panics_doc, reason = "what is parsed is the table above")]
     pub fn new(index: String, own: Vec<(String, Template)>) -> Self {
         let standard = STANDARD.iter().filter(|(name, _)| own.iter().all(|(own, _)| own != name));
@@ -58,22 +63,32 @@ impl FastCgi {
         &self.params
     }
 
-    /// What `$fastcgi_script_name` has at its end where the path ends in a slash.
+    /// The index file's name, which is appended to `$fastcgi_script_name` where the path ends in a slash.
     pub fn index(&self) -> &str {
         &self.index
     }
 
-    /// Whether a parameter is left out where it is empty.
+    /// Whether a parameter is omitted where it is empty.
     pub fn is_left_out_empty(name: &str) -> bool {
         name == LEFT_OUT_EMPTY
     }
 }
 
-/// What differs from one to another.
+/// Shows only the parameters that differ from the standard ones.
 impl fmt::Debug for FastCgi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = &self.params[self.standard..];
         f.debug_struct("FastCgi").field("own", &own).field("index", &self.index).finish()
+    }
+}
+
+/// The parameters that differ from the standard ones.
+impl Serialize for FastCgi {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("FastCgi", 2)?;
+        fields.serialize_field("own", &self.params[self.standard..])?;
+        fields.serialize_field("index", &self.index)?;
+        fields.end()
     }
 }
 

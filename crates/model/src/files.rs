@@ -1,18 +1,23 @@
-//! Files that are served without an endpoint. Never in here: where the root folder is, and how it is read.
+//! Files that are served without an endpoint. Never in here: where the root folder is, and how files are
+//! read.
+
+use serde::Serialize;
 
 use crate::ResponsePolicy;
 
-/// Which files answer requests. All names are relative to the root folder that the proxy is started with, or to the folder below it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The files that a route serves. All names are relative to the root folder that the proxy is started with,
+/// or to the folder below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Files {
     /// The folder below the root, without slashes at its ends; empty for the root itself.
     pub folder: String,
-    /// What is left out at the beginning of a request's path, without a slash at its end, as with nginx's `alias`. Nothing is left out of a
-    /// path that was rewritten.
+    /// Prefix that is removed from a request's path, without a slash at its end, as with nginx's `alias`. A
+    /// rewritten path is used as it is.
     pub strip: String,
     /// Files that stand for their folder; the first that there is counts.
     pub index: Vec<String>,
-    /// A file in place of one that there is not, unless the last element of the path has an extension: the page of a single-page application.
+    /// The file to serve in place of a missing one, unless the last element of the path has an extension: the
+    /// page of a single-page application.
     pub fallback: Option<String>,
     /// The content of answers that there is no such file.
     pub not_found: Option<String>,
@@ -20,6 +25,6 @@ pub struct Files {
     pub lists_folders: bool,
     /// `Cache-Control` of files.
     pub cache_control: Option<String>,
-    /// What is done with responses; none for nothing.
+    /// Policy for the head of responses; none for no changes.
     pub response: Option<Box<ResponsePolicy>>,
 }

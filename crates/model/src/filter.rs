@@ -1,61 +1,64 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::template::Template;
 use crate::{Cors, CrossOrigin, Expression, HeaderChanges, HostName, RequestRedirect, UrlRewrite};
 
-/// What is done with a request before it is forwarded. A filter may answer the request instead.
+/// An action on a request before it is forwarded. A filter may answer the request instead.
 ///
 /// Filters run in the order of this list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RequestFilter {
     /// Send clients that ask for `/` to this path of the same host, with 302 and without the query.
     AppRoot(Template),
     /// Send all clients elsewhere.
     Redirect(Redirect),
-    /// Have the endpoint asked for another path, or the client go elsewhere. On the heap, since it is large.
+    /// Rewrite the path for the endpoint, or redirect the client. On the heap because of its size.
     Rewrite(Box<Rewrite>),
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
-    /// Send all clients to a URL that differs from theirs in some parts. On the heap, since it is large.
+    /// Redirect all clients to a URL that differs from theirs in some parts. On the heap because of its size.
     RequestRedirect(Box<RequestRedirect>),
-    /// Have the endpoint asked for another path or host.
+    /// Rewrite the path or host for the endpoint.
     UrlRewrite(Arc<UrlRewrite>),
     /// Change the headers that endpoints get.
     Headers(Arc<HeaderChanges>),
 }
 
-/// What is done with the head of a response, whoever made it.
+/// An action on the head of a response, be it an endpoint's or the proxy's own.
 ///
 /// Filters run in the order of this list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ResponseFilter {
-    /// Tell browsers which pages may read it. Preflights are answered here, before the request filters.
+    /// Add CORS headers. Preflights are answered before the request filters run.
     Cors(Arc<Cors>),
-    /// Tell browsers which pages may read it, as the Gateway API has it. Preflights are answered here, before the request filters.
+    /// Add CORS headers as the Gateway API defines them. Preflights are answered before the request filters
+    /// run.
     CrossOrigin(Arc<CrossOrigin>),
-    /// Have these headers, in place of the endpoint's.
+    /// Set these headers, in place of the endpoint's.
     SetHeaders(Arc<[(String, String)]>),
     /// Change the headers that endpoints have sent, or we.
     Headers(Arc<HeaderChanges>),
 }
 
-/// The filters of a route for one direction, in the order in which they run. At most one of a kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The filters of a route for one direction, in the order in which they run. At most one of each kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Filters<F>(Box<[F]>);
 
-/// What is done with requests.
+/// The filters for requests.
 pub type RequestFilters = Filters<RequestFilter>;
 
-/// What is done with responses.
+/// The filters for responses.
 pub type ResponseFilters = Filters<ResponseFilter>;
 
-/// A kind of filter that has its place in the order in which filters run: that of its enum.
+/// A kind of filter with a fixed position in the order of execution: that of its variant in the enum.
 pub trait Ordered {
-    /// Place in the order, from 0.
+    /// Position in the order, from 0.
     fn position(&self) -> u8;
 }
 
-/// Two filters of one kind, of which nothing says which one counts.
+/// Two filters of one kind: it is undefined which of them counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two filters of one kind")]
 pub struct DuplicateFilter;
@@ -74,7 +77,7 @@ impl<F: Ordered> Filters<F> {
         Ok(Self(filters.into()))
     }
 
-    /// The filters in the order in which they run.
+    /// The filters in the order of execution.
     pub fn as_slice(&self) -> &[F] {
         &self.0
     }
@@ -112,18 +115,18 @@ impl Ordered for RequestFilter {
 }
 
 /// A redirect of all requests of a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Redirect {
     /// 300 to 308.
     pub status: u16,
-    /// Where to.
+    /// Target of the redirect.
     pub to: RedirectTarget,
 }
 
-/// What a [`Redirect`] has as `Location`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The `Location` of a [`Redirect`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum RedirectTarget {
-    /// This text as it is.
+    /// This URL, unchanged.
     Url(String),
     /// This text with the values of the request.
     Template(Box<Template>),
@@ -131,30 +134,31 @@ pub enum RedirectTarget {
     Path {
         /// The path, and a query if there is one.
         path: String,
-        /// Name the port that the client connected to, unless it is the scheme's own.
+        /// Include the port that the client connected to, unless it is the scheme's default.
         names_port: bool,
     },
     /// The same target on another host, without a final slash. The port is always named.
     Host(String),
 }
 
-/// Another target in place of the request's (nginx: `rewrite PATTERN TARGET break`). The query stays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Replaces the request's path (nginx: `rewrite PATTERN TARGET break`). The query stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rewrite {
-    /// Is looked for in the normalised path. Where it is not found, nothing happens.
+    /// Expression for the normalised path. A path that does not match stays unchanged.
     pub pattern: Expression,
-    /// The whole new path; `$1` is what the first group of the pattern has found.
+    /// The whole new path; `$1` is the first group of the pattern.
     pub target: Template,
     /// The target is an absolute URL: the client is sent there with 302.
     pub redirects: bool,
 }
 
 /// Redirect from clear text to TLS: `Location: https://<host without port><request URI>`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TlsRedirect {
     /// 301, 302, 307 or 308.
     pub status: u16,
-    /// Take the scheme that a trusted hop reported for the client's; otherwise only that of the connection counts.
+    /// Take the scheme that a trusted hop reported for the client's; otherwise only that of the connection
+    /// counts.
     pub believes_hops: bool,
     /// Only clients of these names; none for all. A certificate need not be for all names of a host.
     pub only_for: Option<Arc<[HostName]>>,

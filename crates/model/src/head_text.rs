@@ -1,9 +1,12 @@
-//! Texts of objects that are written into heads. None of them can end a line, begin another, or add an attribute to a cookie.
+//! Texts of objects that are written into heads. None of them can end a line, begin another, or add an
+//! attribute to a cookie.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// A text that a head cannot hold in that place.
+use serde::Serialize;
+
+/// A text that is invalid in that place of a head.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is no {what}")]
 pub struct InvalidHeadText {
@@ -15,14 +18,15 @@ macro_rules! texts {
     ($($(#[doc = $doc:literal])* $name:ident, $what:literal, $is_allowed:expr;)*) => {
         $(
             $(#[doc = $doc])*
-            #[derive(Clone, PartialEq, Eq, Hash)]
+            #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
             pub struct $name(Box<str>);
 
             impl $name {
                 /// Checks a text.
                 ///
                 /// # Errors
-                /// It holds a character that it must not hold, or nothing.
+                ///
+                /// The text is empty or has a character that is not allowed.
                 pub fn new(text: &str) -> Result<Self, InvalidHeadText> {
                     let is_allowed: fn(u8) -> bool = $is_allowed;
                     if text.is_empty() || !text.bytes().all(is_allowed) {
@@ -60,7 +64,8 @@ texts! {
     HeadText, "value that a header can have", |byte| byte == b'\t' || !byte.is_ascii_control();
     /// The name of a header (RFC 9110 section 5.1: a token).
     HeaderName, "name of a header", |byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    /// The name or an attribute of a cookie (RFC 6265 section 4.1.1): no control characters, and no semicolon.
+    /// The name or an attribute of a cookie (RFC 6265 section 4.1.1): no control characters, and no
+    /// semicolon.
     CookieText, "text that a cookie can have", |byte| !byte.is_ascii_control() && byte != b';';
 }
 

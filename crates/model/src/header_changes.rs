@@ -1,5 +1,7 @@
+use serde::Serialize;
+
 /// Changes to the headers of a request or of a response (Gateway API: `HTTPHeaderFilter`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeaderChanges {
     set: Vec<(String, String)>,
     add: Vec<(String, String)>,
@@ -15,7 +17,7 @@ pub enum InvalidChange {
     /// No header can have this value.
     #[error("the value of header {0} holds control characters")]
     Value(String),
-    /// The proxy itself says this, of each connection and message.
+    /// The proxy itself sets this header for each connection and message.
     #[error("header {0} says where a message ends or what becomes of a connection, and cannot be changed")]
     Framing(String),
     /// A request has one.
@@ -23,7 +25,8 @@ pub enum InvalidChange {
     Host,
 }
 
-/// Headers that belong to a connection or say where a message ends (RFC 9110 section 7.6.1, RFC 9112 section 6).
+/// Headers that belong to a connection or say where a message ends (RFC 9110 section 7.6.1, RFC 9112 section
+/// 6).
 const FRAMING: [&str; 9] = [
     "connection",
     "content-length",
@@ -39,11 +42,12 @@ const FRAMING: [&str; 9] = [
 impl HeaderChanges {
     /// Changes to a head. Of several changes to a name, whatever its letter case, the first counts.
     ///
-    /// `set`: headers that have this value alone, whatever came. `add`: values that are appended to what came under the name. `remove`:
-    /// headers that do not pass.
+    /// `set`: headers that get this value alone and lose others. `add`: values that are appended to those
+    /// received. `remove`: headers that are dropped.
     ///
     /// # Errors
-    /// A name or a value that no header has, or a header that cannot be changed.
+    ///
+    /// A name or a value is invalid, or a header must not be changed.
     pub fn new(
         set: Vec<(String, String)>,
         add: Vec<(String, String)>,
@@ -77,7 +81,7 @@ impl HeaderChanges {
         &self.set
     }
 
-    /// Values that are appended to what came under the name.
+    /// Values that are appended to those received under the name.
     pub fn add(&self) -> &[(String, String)] {
         &self.add
     }
@@ -100,7 +104,7 @@ fn check_name(name: &str) -> Result<(), InvalidChange> {
     Ok(())
 }
 
-/// RFC 9110 section 5.5, without what is obsolete in it.
+/// RFC 9110 section 5.5, without its obsolete forms.
 fn is_value(value: &str) -> bool {
     !value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t')
 }

@@ -1,21 +1,24 @@
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::{Alias, HostName, HostTls, Route};
 
-/// A name that clients ask for, with what is served there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A host name with the routes that are served there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Which requests come here.
+    /// The name or pattern of names that leads here.
     pub name: HostName,
-    /// Which others, as far as no host has that name.
+    /// Further names that lead here, unless another host has them as its name.
     pub aliases: Vec<Alias>,
-    /// How it is served over TLS. The same allocation for as long as it stays the same.
+    /// TLS settings of the host. The same allocation for as long as they stay the same.
     pub tls: Arc<HostTls>,
-    /// In the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal
-    /// [`Precedence`](crate::Precedence) the first is asked first.
+    /// Routes in the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal
+    /// [`Precedence`](crate::Precedence) the first is tried first.
     pub routes: Vec<Arc<Route>>,
-    /// The name of a host at the same listeners whose routes are asked where none of its own takes a request: one for more names, to
-    /// which this one belongs (Gateway API, `HTTPRouteSpec.hostnames`: of routes whose names overlap "precedence must be given to rules
-    /// from the `HTTPRoute` with the largest number of characters in a matching hostname"). None where it stands alone.
+    /// A wider host name at the same listeners, which this name belongs to, whose routes are tried where none
+    /// of this host matches (Gateway API, `HTTPRouteSpec.hostnames`: of routes whose names overlap
+    /// "precedence must be given to rules from the `HTTPRoute` with the largest number of characters in a
+    /// matching hostname"). None where there is no such host.
     pub wider: Option<HostName>,
 }

@@ -1,29 +1,32 @@
-//! Names of hosts. Must not be in here: what is served there.
+//! Host names and patterns of them. Must not be in here: the routes of a host.
 
 use std::fmt;
+
+use serde::Serialize;
 
 use crate::Pattern;
 
 /// The names that a [`Host`](crate::Host) answers to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum HostName {
     /// One name, in lower case.
     Exact(String),
-    /// `*.suffix` of an Ingress: exactly one label before the suffix. Holds the suffix without `*.`, in lower case.
-    OneLabel(String),
-    /// `*.suffix` of the Gateway API: any number of labels before the suffix, at least one. Holds the suffix without `*.`, in lower
+    /// `*.suffix` of an Ingress: exactly one label before the suffix. Holds the suffix without `*.`, in lower
     /// case.
+    OneLabel(String),
+    /// `*.suffix` of the Gateway API: any number of labels before the suffix, at least one. Holds the suffix
+    /// without `*.`, in lower case.
     Suffix(String),
     /// Whatever no other host answers to.
     Any,
 }
 
 /// A further name of a [`Host`](crate::Host).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Alias {
     /// A name, or a wildcard.
     Name(HostName),
-    /// All names in which this is found. They are compared in lower case, without a port.
+    /// All names in which this expression matches. Names are compared in lower case, without a port.
     Pattern(Pattern),
 }
 
@@ -33,25 +36,26 @@ pub enum Alias {
 pub struct InvalidHostName(String);
 
 impl HostName {
-    /// Reads a name as an Ingress rule has it, where `*.` is one label; the empty string is [`HostName::Any`].
+    /// Reads a name as in an Ingress rule, where `*.` is one label; the empty string is [`HostName::Any`].
     ///
     /// # Errors
     ///
-    /// When it is not a host name.
+    /// The text is not a host name.
     pub fn parse(text: &str) -> Result<Self, InvalidHostName> {
         Self::parse_as(text, Self::OneLabel)
     }
 
-    /// Reads a name as the Gateway API has it, where `*.` is any number of labels; the empty string is [`HostName::Any`].
+    /// Reads a name as in the Gateway API, where `*.` is any number of labels; the empty string is
+    /// [`HostName::Any`].
     ///
     /// # Errors
     ///
-    /// When it is not a host name.
+    /// The text is not a host name.
     pub fn parse_with_suffix(text: &str) -> Result<Self, InvalidHostName> {
         Self::parse_as(text, Self::Suffix)
     }
 
-    /// Whether it stands for a name, which is in lower case and without a port.
+    /// Whether a name, in lower case and without a port, matches.
     pub fn takes(&self, name: &str) -> bool {
         match self {
             Self::Exact(own) => own == name,

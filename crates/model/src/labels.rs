@@ -1,11 +1,13 @@
-//! What a route, or what passes bytes on, is called. Must not be in here: whom that concerns.
+//! Names of routes and streams in metrics and logs. Must not be in here: how they are recorded.
 
-/// What a route is called in metrics, in the access log and on the configuration page.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+use serde::Serialize;
+
+/// The labels of a route in metrics, in the access log and on the configuration page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Labels {
-    /// Namespace of the object that asked for the route.
+    /// Namespace of the object that defines the route.
     pub namespace: String,
-    /// Name of the object that asked for the route.
+    /// Name of the object that defines the route.
     pub object: String,
     /// Service that the route forwards to, or empty.
     pub service: String,

@@ -1,8 +1,9 @@
 //! The nouns of a configuration: hosts, routes, filters, clusters, endpoints and the settings of the proxy.
 //!
-//! Every source of configuration is translated to a [`Model`], and everything that serves requests is compiled from one.
-//! A value is checked when it is made, so that no later stage has to doubt it. What several values together must keep, such as that a
-//! name occurs once, is said where they stand, and is kept by whoever puts them together.
+//! Every source of configuration is translated to a [`Model`], and everything that serves requests is
+//! compiled from one. A value is checked when it is made, so that no later stage has to doubt it. Invariants
+//! across several values, such as that names are unique, are documented with the values, and whoever combines
+//! them has to keep them.
 //!
 //! Never in here: IO, async, Kubernetes types, protocol bytes.
 
@@ -32,6 +33,7 @@ mod header_changes;
 mod host;
 mod host_name;
 mod host_tls;
+mod json;
 mod labels;
 pub mod limits;
 mod listener;
@@ -83,6 +85,7 @@ pub use header_changes::{HeaderChanges, InvalidChange};
 pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
+pub use json::to_json;
 pub use labels::Labels;
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use networks::{AddressRule, Networks};
@@ -113,20 +116,20 @@ pub use tracing::{Sampler, SpanExport, TraceShare, Tracing};
 pub use transfer::{Mirror, MirrorCopy, Pace, ResponsePolicy, Share, Substitution, Transfer};
 pub use unit::{InvalidUnit, parse_duration, parse_seconds, parse_size};
 
-/// A whole configuration, as one source or several together describe it. What models have in common they share: two pointers to
-/// one place are equal without a look at what is there.
+/// A whole configuration, made from one source or several together. Models share their common parts: equal
+/// pointers mean equal values without a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
     /// Ports that clients connect to. By convention a port occurs at most once for each transport.
     pub listeners: Vec<Listener>,
     /// Groups of endpoints, referred to by [`ClusterId`].
     pub clusters: Clusters,
-    /// What holds for the proxy as a whole.
+    /// Settings of the proxy as a whole.
     pub settings: Settings,
 }
 
 impl Model {
-    /// The hosts of all listeners, those of a list that several listeners share once.
+    /// The hosts of all listeners; a list that several listeners share is visited once.
     pub fn hosts(&self) -> impl Iterator<Item = &Arc<Host>> {
         let is_told = |list: &HostList, before: usize| {
             self.listeners[..before].iter().filter_map(Listener::hosts).any(|told| Arc::ptr_eq(told, list))

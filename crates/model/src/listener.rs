@@ -1,52 +1,56 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::{Host, Stream};
 
-/// Hosts that one listener serves, or several: listeners with the same hosts share one list, so that a hundred thousand hosts are
-/// stored and compiled once. A name occurs at most once by convention: of two, the last one would be served.
+/// Hosts that one listener serves, or several: listeners with the same hosts share one list, so that a
+/// hundred thousand hosts are stored and compiled once. A name occurs at most once by convention: of two, the
+/// last one would be served.
 pub type HostList = Arc<Vec<Arc<Host>>>;
 
 /// A port that clients connect to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listener {
-    /// The only address that it is listened at; none for those that [the settings](crate::ListenAddresses) say. A listener with an address and
-    /// one without may have the same port: connections to the address are the former's.
+    /// The only address to listen at; none for those of [the settings](crate::ListenAddresses). A listener
+    /// with an address and one without may have the same port: connections to the address belong to the
+    /// former.
     pub address: Option<IpAddr>,
     /// Number of the port; for HTTP and HTTPS 0 is any free one.
     pub port: u16,
-    /// What clients speak there, and what they get.
+    /// The protocol of clients, and the hosts or backends behind it.
     pub protocol: Protocol,
 }
 
-/// What clients speak at a [`Listener`], with what is served there.
-#[derive(Clone, Debug, PartialEq)]
+/// The protocol of a [`Listener`], with the hosts or backends behind it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Protocol {
-    /// HTTP/1 and HTTP/2 in clear. A request for a host that is not listed goes to [`HostName::Any`](crate::HostName::Any) where that is
-    /// listed.
+    /// HTTP/1 and HTTP/2 in clear. A request for a host that is not listed goes to
+    /// [`HostName::Any`](crate::HostName::Any) if that is listed.
     Http(HostList),
     /// The same over TLS. Hosts with [`HostTls::passthrough`](crate::HostTls::passthrough) are not decrypted.
     Https(HostList),
-    /// Bytes over TCP that are passed on as they are.
+    /// TCP connections, whose bytes are passed on unchanged.
     Tcp(Stream),
-    /// Datagrams over UDP that are passed on as they are.
+    /// UDP datagrams, which are passed on unchanged.
     Udp(Stream),
 }
 
-/// What a [`Listener`] is known by from one model to the next: its address and port, and how it is spoken to there. Two listeners on
-/// port 0 are told apart by the latter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The identity of a [`Listener`] from one model to the next: address, port and kind. The kind tells two
+/// listeners on port 0 apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct ListenerId {
-    /// What clients speak.
+    /// Kind of the protocol.
     pub kind: ListenerKind,
-    /// As configured.
+    /// The port as configured, which may be 0.
     pub port: u16,
-    /// As configured.
+    /// The address as configured; none for those of the settings.
     pub address: Option<IpAddr>,
 }
 
 /// The kinds of [`Protocol`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum ListenerKind {
     /// HTTP in clear.
     Http,
@@ -59,7 +63,7 @@ pub enum ListenerKind {
 }
 
 impl Listener {
-    /// What it is known by.
+    /// The listener's identity from one model to the next.
     pub fn id(&self) -> ListenerId {
         let kind = match self.protocol {
             Protocol::Http(_) => ListenerKind::Http,
@@ -78,7 +82,7 @@ impl Listener {
         }
     }
 
-    /// What is passed on as it is, where that is so.
+    /// The stream behind a TCP or UDP listener.
     pub fn stream(&self) -> Option<&Stream> {
         match &self.protocol {
             Protocol::Http(_) | Protocol::Https(_) => None,

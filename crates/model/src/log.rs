@@ -1,28 +1,30 @@
-//! The access logs: where they go, and the formats of their lines, read from nginx's notation (`log-format-upstream`,
-//! `log-format-stream`).
+//! The access logs: where they go, and the formats of their lines, read from nginx's notation
+//! (`log-format-upstream`, `log-format-stream`).
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::template::{InvalidTemplate, Part, Template, parse_parts};
 
-/// Of what a line consists, and how values are escaped. A value that is missing is written as `-`.
-#[derive(Clone, PartialEq, Eq)]
+/// The template of a log line, and how values are escaped. A missing value is written as `-`.
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Format {
     /// Text and variables.
     pub template: Template,
-    /// What is done with unusual characters in a variable's value.
+    /// How unusual characters in a variable's value are escaped.
     pub escape: Escape,
 }
 
-/// What is done with unusual characters in a value (nginx: `log_format ... escape=`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How unusual characters in a value are escaped (nginx: `log_format ... escape=`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Escape {
     /// `"`, `\` and bytes outside 32..=126 become `\xXX`.
     #[default]
     Default,
     /// As inside a JSON string; a missing value is empty instead of `-`.
     Json,
-    /// Nothing.
+    /// Values are not escaped.
     None,
 }
 
@@ -45,7 +47,7 @@ impl fmt::Debug for Format {
     }
 }
 
-/// ingress-nginx's `upstreaminfo`.
+/// The default is ingress-nginx's `upstreaminfo`.
 impl Default for Format {
     fn default() -> Self {
         Self::parse(DEFAULT_FORMAT, Escape::Default).expect("names only variables of the table above")
@@ -61,33 +63,33 @@ pub const DEFAULT_FORMAT: &str = concat!(
 );
 
 /// Where the lines of a log go.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Output {
     /// To standard output.
     #[default]
     Stdout,
     /// To standard error.
     Stderr,
-    /// To the end of a file, which is made where there is none.
+    /// Appends to a file, which is created if it does not exist.
     File(String),
     /// To a syslog server, each line in a UDP datagram (RFC 3164).
     Syslog {
         /// Name or address.
         host: String,
-        /// Port.
+        /// Port of the syslog server.
         port: u16,
     },
 }
 
-/// Of what a line about a TCP connection or a UDP session consists (`log-format-stream`).
-#[derive(Clone, PartialEq, Eq)]
+/// The template of a line about a TCP connection or a UDP session (`log-format-stream`).
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct StreamFormat(Vec<Part<StreamVariable>>);
 
 /// Names and their meanings: one entry per variable.
 macro_rules! stream_variables {
     ($($name:literal => $variant:ident, $doc:literal;)*) => {
         /// A value of a TCP connection or a UDP session.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
         pub enum StreamVariable {
             $(#[doc = $doc] $variant,)*
         }
@@ -148,7 +150,7 @@ impl fmt::Debug for StreamFormat {
     }
 }
 
-/// ingress-nginx's `log_stream`.
+/// The default is ingress-nginx's `log_stream`.
 impl Default for StreamFormat {
     fn default() -> Self {
         Self::parse(DEFAULT_STREAM_FORMAT).expect("names only variables of the table above")

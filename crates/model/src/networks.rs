@@ -2,26 +2,27 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
+use serde::Serialize;
 
 use crate::AddressSet;
 
-/// Which addresses clients may have; others are answered with 403.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The client addresses that a route admits; others are answered with 403.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Networks {
-    /// Addresses that may not, whatever [`allowed`](Self::allowed) says.
+    /// Addresses that are refused even if [`allowed`](Self::allowed) has them.
     pub denied: Option<Arc<AddressSet>>,
     /// Addresses that may; none for all.
     pub allowed: Option<Arc<AddressSet>>,
-    /// Rules that are asked in their order after both; who meets none is let in.
+    /// Rules that are evaluated in their order after both lists; a client that no rule matches is admitted.
     pub rules: Arc<[AddressRule]>,
 }
 
 /// Lets the addresses of a network in, or refuses them (nginx: `allow`, `deny`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AddressRule {
-    /// Whether they are let in.
+    /// Whether the rule admits or refuses.
     pub allows: bool,
-    /// Which addresses; none for all.
+    /// Addresses that the rule matches; none for all.
     pub network: Option<IpNet>,
 }
 

@@ -1,59 +1,64 @@
-//! What is done when more requests come than endpoints can answer. Never in here: how a limit is found, and what waits.
+//! Behaviour of a route when endpoints receive more requests than they can answer. Never in here: how a limit
+//! is found, and the queue itself.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Settings of a route for overload. Routes that ask for nothing share one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+use serde::Serialize;
+
+/// Overload settings of a route. Routes without settings of their own share one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Overload {
     /// Whether anything is done.
     pub mode: Mode,
     /// How many requests an endpoint has at a time.
     pub concurrency: Concurrency,
-    /// How long a request waits for a place at an endpoint; zero where none waits.
+    /// How long a request waits for a slot at an endpoint; zero to refuse it at once.
     pub queue_timeout: Duration,
     /// Whether endpoints that fail, or are slow beside the others of their cluster, are left out for a time.
     pub ejection: bool,
-    /// How long the share of an endpoint grows after it has become ready until it is a full one; zero where it has that at once.
+    /// How long the share of an endpoint that has become ready grows until it is a full one; zero for a full
+    /// share at once.
     pub slow_start: Duration,
-    /// Part of a cluster's requests, in percent, that may be tried again; none where only the number of tries of each is bounded.
+    /// Part of a cluster's requests, in percent, that may be tried again; none where only the number of tries
+    /// of each is bounded.
     pub retry_budget: Option<u8>,
 }
 
-/// Whether what is found out has consequences: about overload of endpoints, about shortages of the process itself, about clients that are far off
-/// the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// Whether detection has consequences: of overloaded endpoints, of shortages of the process itself, of
+/// unusual clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Mode {
-    /// Nothing is found out. A route without overload has no [`Overload`].
+    /// No detection. A route in this mode has no [`Overload`].
     Off,
-    /// Everything is found out and shown, and nothing is done.
+    /// Detection and reports without consequences.
     #[default]
     Watch,
-    /// What is found out has its consequences.
+    /// Detection with consequences.
     Enforce,
 }
 
-/// How many requests an endpoint has at a time, those of all workers together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The concurrency limit of an endpoint, over all workers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Concurrency {
-    /// As many as it answers without delay, which is found from its response times.
+    /// A limit that is derived from the endpoint's response times.
     #[default]
     Auto,
-    /// This many.
+    /// This number of concurrent requests.
     Fixed(NonZeroU32),
     /// As many as there are.
     Off,
 }
 
-/// Who is served first where not everybody can be, the most important one first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Priority of requests in an overload, the highest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Priority {
-    /// It is served before others.
+    /// Served before all others.
     Critical,
-    /// It asks for nothing.
+    /// Neither preferred nor shed first.
     #[default]
     Normal,
-    /// It is refused before others.
+    /// Refused before all others.
     Sheddable,
 }
 

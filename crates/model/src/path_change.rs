@@ -1,32 +1,34 @@
-//! Another path in place of a request's (Gateway API: `HTTPPathModifier`).
+//! Changes to a request's path and host, and redirects (Gateway API: `HTTPPathModifier`).
+
+use serde::Serialize;
 
 use crate::HeadText;
 
-/// What becomes of a path. The query stays.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A change to a path. The query stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum PathChange {
-    /// It is this one.
+    /// Replaces the whole path.
     Full(String),
-    /// What it begins with, by path elements, is replaced. The rest stays.
+    /// Replaces a prefix of whole path elements and keeps the rest.
     Prefix {
-        /// The prefix by which the route has taken the request. A final slash does not count.
+        /// The prefix that the route has matched. A final slash does not count.
         from: String,
-        /// What takes its place. A final slash does not count, and where nothing else is left the path is `/`.
+        /// The replacement. A final slash does not count, and an empty result becomes `/`.
         to: String,
     },
 }
 
 /// Another path or host for the endpoint (Gateway API: `HTTPURLRewriteFilter`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UrlRewrite {
-    /// `Host`, in place of the client's.
+    /// The new `Host`, in place of the client's.
     pub host: Option<HeadText>,
-    /// What becomes of the path.
+    /// The change to the path.
     pub path: Option<PathChange>,
 }
 
-/// A redirect that says which parts of the URL are other ones (Gateway API: `HTTPRequestRedirectFilter`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A redirect that replaces parts of the URL (Gateway API: `HTTPRequestRedirectFilter`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestRedirect {
     /// 301, 302, 303, 307 or 308.
     pub status: u16,
@@ -34,26 +36,27 @@ pub struct RequestRedirect {
     pub scheme: Option<Scheme>,
     /// The host; none for that of the request, without its port.
     pub host: Option<HeadText>,
-    /// The port; none for the scheme's own where a scheme is given, and otherwise for the listener's. One that is the scheme's own is not
-    /// named.
+    /// The port; none for the scheme's own where a scheme is given, and otherwise for the listener's. One
+    /// that is the scheme's own is not named.
     pub port: Option<u16>,
-    /// The port of the listener as its clients know it, which need not be the one that is listened at.
+    /// The port of the listener as its clients know it, which may differ from the port that the proxy listens
+    /// at.
     pub listener_port: u16,
-    /// What becomes of the path.
+    /// The change to the path.
     pub path: Option<PathChange>,
 }
 
 /// Schemes of HTTP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Scheme {
-    /// In clear.
+    /// `http`, in clear.
     Http,
-    /// Over TLS.
+    /// `https`, over TLS.
     Https,
 }
 
 impl PathChange {
-    /// The new path, of which nothing is escaped or unescaped.
+    /// The new path. Nothing in it is escaped or unescaped.
     pub fn apply(&self, path: &[u8]) -> Vec<u8> {
         let (begin, rest) = match self {
             Self::Full(path) => (path.as_str(), &[][..]),
@@ -69,7 +72,7 @@ impl PathChange {
 }
 
 impl Scheme {
-    /// As it is written in URLs.
+    /// The scheme as in URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -90,7 +93,8 @@ impl Scheme {
 mod tests {
     use super::*;
 
-    /// The table of the comment on `HTTPPathModifier.replacePrefixMatch`, and what it leaves open.
+    /// Follows the table in the documentation of `HTTPPathModifier.replacePrefixMatch`, and what that leaves
+    /// open.
     #[test]
     fn prefixes_are_replaced_as_the_gateway_api_says() {
         for (path, from, to, expected) in [

@@ -1,4 +1,5 @@
 use regex::{Regex, RegexBuilder};
+use serde::{Serialize, Serializer};
 
 /// A regular expression that is matched in linear time, whatever the text.
 #[derive(Clone, Debug)]
@@ -16,24 +17,31 @@ impl Pattern {
     /// Reads an expression.
     ///
     /// # Errors
-    /// It is malformed, or would take more memory than it may.
+    ///
+    /// The expression is malformed or exceeds the limit on memory.
     pub fn parse(text: &str) -> Result<Self, InvalidPattern> {
         let built = RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
         built.map(Self).map_err(|error| InvalidPattern::of(&error.to_string()))
     }
 
-    /// Whether it is found anywhere in a text.
+    /// Whether the expression matches anywhere in a text.
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
 
 impl InvalidPattern {
-    /// Of what a matcher says of an expression that it cannot take.
+    /// The error for the message of a matcher about an invalid expression.
     pub(crate) fn of(text: &str) -> Self {
         // The lines before show where in the expression; they repeat it.
         let last = text.lines().last().unwrap_or_default();
         Self(last.strip_prefix("error: ").unwrap_or(last).to_owned())
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_str())
     }
 }
 

@@ -1,12 +1,14 @@
 use std::net::IpAddr;
 
+use serde::Serialize;
+
 use crate::ClusterId;
 
-/// The processes among which objects of the cache have their homes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The replicas that share a cache, each of which is the home of a part of the objects.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Replicas {
-    /// Their addresses.
+    /// The cluster that has the replicas' addresses as its endpoints.
     pub cluster: ClusterId,
-    /// Which of them this process is.
+    /// The address of this process among them.
     pub own: IpAddr,
 }

@@ -1,18 +1,21 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::AddressSet;
 use crate::template::Template;
 
-/// How many requests of a route those may send who have one value in common, in windows of time that slide. All routes with the same zone
-/// share what is counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Quotas of a route: limits on the requests that share a value, in sliding windows of time. All routes with
+/// the same zone share the counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RequestQuota {
-    /// What tells those who count together from others; the same in every process.
+    /// Identifies the counters: routes with the same zone count together. The same in every process.
     pub zone: u64,
-    /// How many in how much time, each of which counts.
+    /// The limits, all of which apply.
     pub windows: Vec<QuotaWindow>,
-    /// What tells those apart who are counted; none for the client's address. Who comes to nothing is not limited.
+    /// The value that requests are counted by; none for the client's address. A request whose value is empty
+    /// is not limited.
     pub key: Option<Template>,
     /// Clients that are not limited.
     pub exempt: Option<Arc<AddressSet>>,
@@ -21,9 +24,9 @@ pub struct RequestQuota {
 }
 
 /// So many requests in so much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct QuotaWindow {
-    /// Requests.
+    /// Number of requests that the window admits.
     pub requests: NonZeroU32,
     /// Length of the window in seconds.
     pub seconds: NonZeroU32,

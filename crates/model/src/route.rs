@@ -1,8 +1,10 @@
-//! Routes: which requests they take and what is done with them. Must not be in here: how a request is matched with them.
+//! Routes: which requests they match, and how those are served. Must not be in here: the matching itself.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::overload::Priority;
 use crate::template::Template;
@@ -11,44 +13,46 @@ use crate::{
     Labels, Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
 };
 
-/// What is done with the requests for some paths of a host. [`Route::new`] makes one that asks for nothing but its action.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The handling of requests for some paths of a host. [`Route::new`] makes a route with an action and nothing
+/// else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Route {
-    /// Which paths.
+    /// The paths that the route matches.
     pub path: PathMatch,
-    /// What requests have to be like besides; none where that makes no difference. On the heap, since most routes have none.
+    /// Conditions on the request beside its path; none for most routes, therefore on the heap.
     pub conditions: Option<Box<Conditions>>,
-    /// Steps before the action, each of which may answer instead.
+    /// Filters that run before the action; each of them may answer instead.
     pub request_filters: RequestFilters,
     /// Changes to the head of every response.
     pub response_filters: ResponseFilters,
-    /// What snippets ask for; none for most.
+    /// Steps and headers from snippets; none for most routes.
     pub script: Option<Box<Script>>,
-    /// Who may use it; none where everybody may. On the heap, since most routes have none.
+    /// Access control; none where everybody may use the route. On the heap, since most routes have none.
     pub access: Option<Box<Access>>,
-    /// What is done in the end.
+    /// The action that finally serves the request.
     pub action: Action,
-    /// What becomes of errors; none where they are answered as they are.
+    /// Handling of errors; none to pass them on unchanged.
     pub error_pages: Option<Arc<ErrorPages>>,
-    /// What the route is called in metrics and the access log. The same allocation for as long as it stays the same.
+    /// Labels of the route in metrics and the access log. The same allocation for as long as they stay the
+    /// same.
     pub labels: Arc<Labels>,
-    /// What is done about clients whose behaviour is far off the others'.
+    /// Detection of clients with unusual behaviour.
     pub abuse: Abuse,
     /// Whether its requests are written to the access log.
     pub access_log: bool,
-    /// How its requests are traced; none where they are not.
+    /// Tracing of the route's requests; none where they are not traced.
     pub tracing: Option<Arc<Tracing>>,
-    /// What clients are told that leave the final slash of its path out.
+    /// The redirect for a request that omits the final slash of the path.
     pub slash_redirect: SlashRedirect,
 }
 
-/// The form of the redirect to a path that ends in a slash, for a request that lacks it (nginx: `absolute_redirect`,
-/// `port_in_redirect`). By default an absolute URL without a port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The form of the redirect to a path that ends in a slash, for a request that lacks it (nginx:
+/// `absolute_redirect`, `port_in_redirect`). By default an absolute URL without a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SlashRedirect {
     /// `Location` is the path alone.
     pub relative: bool,
-    /// `Location` names the port that the client connected to, unless it is the scheme's own.
+    /// Include the port that the client connected to in `Location`, unless it is the scheme's default.
     pub names_port: bool,
 }
 
@@ -72,30 +76,45 @@ impl Route {
         }
     }
 
-    /// How it stands beside others with an equal path.
+    /// The precedence of the route among those with an equal path.
     pub fn precedence(&self) -> Precedence {
         self.conditions.as_ref().map_or(Precedence::default(), |conditions| conditions.precedence())
     }
 }
 
-/// Which paths a [`Route`] takes. Compared with the normalised path: percent-decoded, `//` merged, `.` and `..` resolved.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// The paths that a [`Route`] matches. They are compared with the normalised path: percent-decoded, `//`
+/// merged, `.` and `..` resolved.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct PathMatch {
     kind: PathKind,
     path: String,
-    /// Of [`PathKind::Regex`].
+    /// Only [`PathKind::Regex`] has one.
+    #[serde(skip)]
     expression: Option<Expression>,
 }
 
 /// How the path of a [`PathMatch`] is compared with that of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum PathKind {
     /// The whole path.
     Exact,
-    /// The path itself and what lies below it, by path element: `/foo` takes `/foo` and `/foo/x`, not `/foobar`.
+    /// The path itself and the paths below it, by path element: `/foo` matches `/foo` and `/foo/x`, not
+    /// `/foobar`.
     Prefix,
-    /// Every path whose beginning matches a regular expression, whatever the letter case: `/fo+` takes `/FOObar`.
+    /// Every path whose beginning matches a regular expression, whatever the letter case: `/fo+` takes
+    /// `/FOObar`.
     Regex,
+}
+
+impl PathKind {
+    /// The name, as `pathType` of an Ingress has it: `Exact`, `Prefix` or `Regex`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "Exact",
+            Self::Prefix => "Prefix",
+            Self::Regex => "Regex",
+        }
+    }
 }
 
 /// A path that no request could have.
@@ -118,11 +137,11 @@ impl PathMatch {
         Self { kind: PathKind::Prefix, path: "/".to_owned(), expression: None }
     }
 
-    /// A path as it is to be compared.
+    /// A path in the form in which it is compared.
     ///
     /// # Errors
     ///
-    /// When it does not begin with a slash, or is an expression that cannot be used.
+    /// The path does not begin with a slash, or is an invalid expression.
     pub fn new(kind: PathKind, path: &str) -> Result<Self, InvalidPath> {
         if !path.starts_with('/') {
             return Err(InvalidPath::NoSlash(path.to_owned()));
@@ -139,20 +158,20 @@ impl PathMatch {
         Ok(Self { kind, path: path.to_owned(), expression })
     }
 
-    /// The whole path, which must begin with a slash.
+    /// A match for the whole path, which must begin with a slash.
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// The path does not begin with a slash.
     pub fn exact(path: &str) -> Result<Self, InvalidPath> {
         Self::new(PathKind::Exact, path)
     }
 
-    /// Path elements below a path, which must begin with a slash.
+    /// A match for the path elements below a path, which must begin with a slash.
     ///
     /// # Errors
     ///
-    /// When it does not.
+    /// The path does not begin with a slash.
     pub fn prefix(path: &str) -> Result<Self, InvalidPath> {
         Self::new(PathKind::Prefix, path)
     }
@@ -161,7 +180,7 @@ impl PathMatch {
     ///
     /// # Errors
     ///
-    /// When it does not, or cannot be used.
+    /// The text does not begin with a slash, or is an invalid expression.
     pub fn regex(path: &str) -> Result<Self, InvalidPath> {
         Self::new(PathKind::Regex, path)
     }
@@ -171,7 +190,7 @@ impl PathMatch {
         &self.path
     }
 
-    /// How it is compared.
+    /// The kind of comparison.
     pub fn kind(&self) -> PathKind {
         self.kind
     }
@@ -188,8 +207,8 @@ impl fmt::Debug for PathMatch {
     }
 }
 
-/// What a [`Route`] does with a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The action of a [`Route`] on a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all routes forward, and each request would follow the box"
@@ -201,23 +220,23 @@ pub enum Action {
     Files(Box<Files>),
     /// Answer it here.
     Respond(DirectResponse),
-    /// Answer it as if no route took it: 404. For what is done before, which is a route's.
+    /// Answer 404, as if no route matched. For routes that exist for the sake of their other settings.
     NotFound,
 }
 
 /// An answer that needs no endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DirectResponse {
-    /// HTTP status.
+    /// HTTP status of the answer.
     pub status: u16,
     /// Plain text for the client.
     pub body: String,
 }
 
 /// How a request is passed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Forward {
-    /// To whom.
+    /// The backends that the request may be forwarded to.
     pub backends: Backends,
     /// How long the endpoint may take.
     pub timeouts: Timeouts,
@@ -229,37 +248,38 @@ pub struct Forward {
     pub connection_header: Option<ConnectionHeader>,
     /// Clients are given the cookie of the cluster's [`Affinity`](crate::Affinity), if it has any.
     pub sets_affinity_cookie: bool,
-    /// What the endpoint is told otherwise than by default. On the heap, since most routes have nothing of the kind.
+    /// Headers that replace the default ones for endpoints. On the heap, since most routes have none.
     pub head: Option<Box<UpstreamHead>>,
     /// How requests and responses are passed between the client and the endpoint.
     pub transfer: Transfer,
-    /// Which responses are kept; none for none.
+    /// Caching of responses; none for no caching.
     pub cache: Option<Arc<CachePolicy>>,
-    /// What is done when more requests come than endpoints can answer; none where nothing is even found out about that.
+    /// Limits and queueing when endpoints receive more requests than they can answer; none for no detection
+    /// at all.
     pub overload: Option<Arc<Overload>>,
-    /// Who is served first where not everybody can be, whatever the reason for that is.
+    /// Priority of the requests when not all can be served, for whatever reason.
     pub priority: Priority,
 }
 
-/// Headers to an endpoint in place of those that every endpoint gets. A header whose text comes to nothing is left out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Headers to an endpoint in place of the default ones. A header whose text is empty is not sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UpstreamHead {
-    /// `Host`, in place of the client's. Where this text comes to nothing, the client's stays.
+    /// `Host`, in place of the client's. An empty text keeps the client's.
     pub host: Option<Template>,
     /// `X-Forwarded-Prefix`, in place of the client's.
     pub forwarded_prefix: Option<Template>,
-    /// What endpoints that speak `FastCGI` are told beside the headers; none where it is the standard parameters.
+    /// Parameters for endpoints that speak `FastCGI`; none for the standard parameters.
     pub fast_cgi: Option<Arc<FastCgi>>,
 }
 
 /// How long an endpoint may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Timeouts {
-    /// For the whole request, all tries and the response's body included; none for no such limit. What a client and an endpoint say to
-    /// each other after an upgrade is not part of it.
+    /// For the whole request, with all tries and the response's body; none for no limit. The time of a tunnel
+    /// after an upgrade does not count.
     pub request: Option<Duration>,
-    /// For one try, from its beginning to the end of the response; none for no such limit. What counts as a try that was too slow before
-    /// its response began is [`RetryOn::timeout`].
+    /// For one try, from its beginning to the end of the response; none for no limit. [`RetryOn::timeout`]
+    /// says whether a try that exceeded it before its response began is repeated.
     pub backend_request: Option<Duration>,
     /// To accept the connection.
     pub connect: Duration,
@@ -283,13 +303,13 @@ impl Default for Timeouts {
 }
 
 /// When a request that failed is tried again, on another endpoint where there is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RetryPolicy {
-    /// What counts as failed.
+    /// Failures that lead to another try.
     pub on: RetryOn,
     /// Tries in all, the first one included; none for as many as there are endpoints.
     pub tries: Option<u32>,
-    /// Time after which no further try is begun; none for no limit.
+    /// Time after which no further try begins; none for no limit.
     pub timeout: Option<Duration>,
     /// Least time between the end of a try and the next one; none to begin the next at once.
     pub backoff: Option<Duration>,
@@ -301,8 +321,8 @@ impl Default for RetryPolicy {
     }
 }
 
-/// What counts as a failed try (nginx: `proxy_next_upstream`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Failures that lead to another try (nginx: `proxy_next_upstream`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RetryOn {
     /// The connection could not be made, or broke before the response.
     pub error: bool,
@@ -329,10 +349,10 @@ impl Default for RetryOn {
 }
 
 /// A wished-for value of the `Connection` header towards an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ConnectionHeader {
     /// `close`: one request per connection.
     Close,
-    /// `keep-alive`.
+    /// The `keep-alive` parameter.
     KeepAlive,
 }

@@ -1,76 +1,82 @@
-//! What nginx's configuration in snippets comes to: a small program for each request, made of steps and of changes to heads.
+//! The programs that nginx's configuration in snippets is translated to: steps for each request, and changes
+//! to heads.
 //!
-//! Steps run in their order before anything is forwarded (nginx's rewrite phase); what is said of headers holds for the response, or for
-//! the request to the endpoint, whatever stands behind it in the text. Must not be in here: how a program is run.
+//! Steps run in their order before the request is forwarded (nginx's rewrite phase). Directives about headers
+//! apply to the response, or to the request to the endpoint, whatever follows them in the text. Must not be
+//! in here: how a program is run.
 
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::template::Template;
 use crate::{Expression, Networks, StepBudget, TooManySteps};
 
-/// What is done with the requests of a route.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The program for the requests of a route.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Script {
-    /// What is done at the whole host, before its routes are looked at.
+    /// The program of the whole host, which runs before a route is looked up.
     pub host: Option<Arc<HostScript>>,
-    /// What is done at the route.
+    /// The program of the route.
     pub route: Option<Arc<Block>>,
-    /// The route adds headers to responses itself, so that those are not inherited that the host adds (nginx's `add_header`).
+    /// Whether the route adds response headers itself, which disables those inherited from the host (nginx's
+    /// `add_header`).
     pub adds_headers: bool,
 }
 
-/// What is done at a host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The program of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostScript {
-    /// What is done with every request, and what holds for its responses.
+    /// Steps for every request of the host, and headers of its responses.
     pub block: Block,
-    /// How many of its steps are done before the redirect of `/` to the root of an application ([`AppRoot`](crate::RequestFilter)).
+    /// How many of its steps are done before the redirect of `/` to the root of an application
+    /// ([`AppRoot`](crate::RequestFilter)).
     pub steps_before_app_root: usize,
-    /// Paths that the host answers itself, in place of its routes.
+    /// Paths that the host answers itself, before its routes.
     pub places: Vec<ScriptPlace>,
 }
 
 /// A path that a host answers itself (nginx's `location` in a server).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ScriptPlace {
-    /// Which paths.
+    /// The paths of this location.
     pub path: ScriptPath,
-    /// What is done there. A request that this does not answer is one for a file, of which there are none.
+    /// Steps for the requests. A request that they do not answer is one for a file, of which there are none.
     pub block: Block,
-    /// Which clients are answered.
+    /// The clients that are admitted.
     pub networks: Option<Networks>,
 }
 
 /// Paths in nginx's forms.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum ScriptPath {
     /// `= /a`: this path alone.
     Exact(String),
-    /// `/a`: what begins with this text, unless a regular expression takes it.
+    /// `/a`: paths that begin with this text, unless a regular expression matches.
     Prefix(String),
-    /// `^~ /a`: what begins with this text.
+    /// `^~ /a`: paths that begin with this text.
     FirmPrefix(String),
-    /// `~ a` and `~* a`: what matches, in the order of the text.
+    /// `~ a` and `~* a`: paths that match, in the order of the text.
     Matching(Expression),
 }
 
 /// The directives of one pair of braces.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Block {
-    /// What is done with a request.
+    /// Steps that a request runs through.
     pub steps: Vec<Step>,
-    /// What holds for its heads.
+    /// Changes to the heads of request and response.
     pub headers: Headers,
 }
 
 /// One thing to do with a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Step {
     /// Give a variable a value.
     Set(Arc<str>, Template),
     /// Do something more, if that holds. Of all blocks that are entered, the headers of the last one hold.
     If(Test, Block),
-    /// Answer.
+    /// Answers the request.
     Return(Return),
     /// Go on with another path, or send the client there.
     Rewrite(ScriptRewrite),
@@ -78,41 +84,41 @@ pub enum Step {
     Break,
 }
 
-/// A condition.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A condition of an `if`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Test {
-    /// What is looked at.
+    /// The text that is tested.
     pub subject: Template,
-    /// What it has to be.
+    /// The comparison for it.
     pub check: Check,
     /// It must not be that.
     pub is_negated: bool,
 }
 
-/// What a value is compared with.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A comparison of an `if`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Check {
-    /// It is neither empty nor `0`.
+    /// The text is neither empty nor `0`.
     IsTrue,
-    /// It is this text.
+    /// The text equals this one.
     Equals(Template),
     /// The expression is found in it. Its groups are `$1` and so on from then on.
     Matches(Expression),
 }
 
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// An answer of the program itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Return {
     /// HTTP status; 444 for none at all: the connection is closed.
     pub status: u16,
-    /// What it says.
+    /// Content of the answer.
     pub content: ReturnContent,
 }
 
-/// What an answer says.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The content of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ReturnContent {
-    /// What answers with the status say.
+    /// The standard content for the status.
     Nothing,
     /// This text, of the media type of its block.
     Text(Template),
@@ -121,22 +127,22 @@ pub enum ReturnContent {
 }
 
 /// Another path (nginx's `rewrite`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ScriptRewrite {
-    /// Is looked for in the normalised path. Where it is not found, nothing happens.
+    /// Expression for the normalised path. A path that does not match stays unchanged.
     pub pattern: Expression,
     /// The new path, or an absolute URL.
     pub target: Template,
     /// A query of its own.
     pub query: Option<Template>,
-    /// The query that the request has is kept, behind its own.
+    /// Appends the request's query to that of the target.
     pub keeps_query: bool,
-    /// What is done then.
+    /// The continuation after the rewrite.
     pub next: AfterRewrite,
 }
 
-/// What is done once a path was rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The continuation after a path was rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum AfterRewrite {
     /// The next step; the host's route for the path takes the request in the end.
     GoOn,
@@ -149,15 +155,15 @@ pub enum AfterRewrite {
 }
 
 /// Changes to heads.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Headers {
     /// Changes to responses, in their order.
     pub response: Vec<ResponseEdit>,
-    /// Headers beside those that responses have. Those of a block within stand in place of those outside.
+    /// Headers that are added to those of responses. Those of an inner block replace those of outer ones.
     pub added: Vec<AddedHeader>,
     /// Headers of endpoints that clients do not get.
     pub hidden: Vec<String>,
-    /// Headers that endpoints get in place of the client's.
+    /// Headers of the request to the endpoint that replace the client's.
     pub request: Vec<RequestEdit>,
     /// Media type of texts that are answered with; none for the one outside.
     pub media_type: Option<String>,
@@ -165,83 +171,86 @@ pub struct Headers {
     pub expires: Option<Expires>,
 }
 
-/// Which headers a change is about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// The header fields that a change applies to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub enum Reach {
     /// Replaces the fields of the name by its value.
     #[default]
     Name,
-    /// None: its value stands beside those of the name.
+    /// No field: the value is added beside those of the name.
     Beside,
-    /// Replaces the fields of the name, if there are any; otherwise nothing is done.
+    /// Replaces the fields of the name, if there are any; otherwise does nothing.
     Present,
-    /// Removes the fields whose names begin with its name, which ends in `*`. It has no value.
+    /// Removes the fields whose names begin with the given name, which ends in `*`. Needs no value.
     Beginning,
 }
 
-/// How long a response may be kept (nginx's `expires`). It is said with the statuses of [`AddedHeader`] that are not `always`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// How long a response may be cached (nginx's `expires`). It applies to the statuses of an [`AddedHeader`]
+/// without `always`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Expires {
-    /// Nothing is said, whatever is said outside.
+    /// Sends neither header, whatever an outer block says.
     Off,
-    /// It is old already.
+    /// The response has expired already.
     Epoch,
     /// Ten years, nginx's `max`.
     Max,
-    /// For so many seconds; a negative number says that it is old already.
+    /// Expires after so many seconds; a negative number means that it has expired already.
     In(i64),
-    /// For so many seconds since it was last modified, where it says when that was; otherwise as [`In`](Self::In).
+    /// Expires so many seconds after the response was last modified, if it has such a date; otherwise as
+    /// [`In`](Self::In).
     SinceModified(i64),
     /// Until the next time that the day has so many seconds (UTC).
     Daily(u32),
 }
 
-/// A change to a response, whoever made it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A change to a response, be it an endpoint's or the proxy's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ResponseEdit {
-    /// Name.
+    /// Name of the header.
     pub name: String,
-    /// Value; where it comes to nothing, there is no such header.
+    /// Value of the header, which is not sent if the value is empty.
     pub value: Option<Template>,
-    /// The statuses that it is for; empty for all.
+    /// The statuses that the header is for; empty for all.
     pub statuses: Vec<u16>,
-    /// Which headers it is about.
+    /// The fields that the change applies to.
     pub reach: Reach,
 }
 
 /// A header that is added to responses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct AddedHeader {
-    /// Name.
+    /// Name of the parameter.
     pub name: String,
-    /// Value; where it comes to nothing, the header is left out.
+    /// Value of the parameter, which is omitted if the value is empty.
     pub value: Template,
     /// Whatever the status; otherwise only with 200, 201, 204, 206, 301 to 304, 307 and 308.
     pub always: bool,
 }
 
-/// A header that endpoints get in place of the client's.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A header of the request to the endpoint that replaces the client's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RequestEdit {
-    /// Name.
+    /// Name of the header.
     pub name: String,
-    /// Value; where it comes to nothing, there is no such header.
+    /// Value of the header, which is not sent if the value is empty.
     pub value: Option<Template>,
-    /// It is as if the client had sent it: what the proxy says itself stands in its place, and an auth service is told it too.
+    /// Treats the header as one that the client sent: headers of the proxy replace it, and auth services get
+    /// it too.
     pub is_input: bool,
-    /// Which headers it is about.
+    /// The fields that the change applies to.
     pub reach: Reach,
 }
 
 impl Script {
-    /// Whether it does nothing.
+    /// Whether the block does nothing.
     pub fn is_empty(&self) -> bool {
         self.host.is_none() && self.route.is_none()
     }
 }
 
 impl Headers {
-    /// Adds what stands behind it.
+    /// Appends the steps and headers of another block.
     pub fn extend(&mut self, others: &Self) {
         self.response.extend_from_slice(&others.response);
         self.added.extend_from_slice(&others.added);
@@ -259,14 +268,14 @@ impl AddedHeader {
     }
 }
 
-/// The statuses with which nginx adds headers unless it is told otherwise.
+/// The statuses to which nginx adds headers without `always`.
 fn is_usual(status: u16) -> bool {
     matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308)
 }
 
 impl Expires {
-    /// The time that `Expires` names and the value of `Cache-Control`, for a response with this status that was `modified` then; none if
-    /// nothing is said. Times are in seconds since 1970.
+    /// The value of `Expires` as a time and that of `Cache-Control`, for a response with this status that was
+    /// last `modified` then; none if neither is sent. Times are in seconds since 1970.
     pub fn said(self, status: u16, now: i64, modified: Option<i64>) -> Option<(i64, String)> {
         let old = |time: i64| (time, "no-cache".to_owned());
         let until =
@@ -295,11 +304,12 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 const MAX_EXPIRES: i64 = 2_145_916_555;
 
 impl HostScript {
-    /// The place that takes a path which a route of the host would take otherwise. nginx: an equal path comes first, then `^~` where
-    /// it is the longest beginning, then expressions in their order, then the longest beginning.
+    /// The location that takes a path in place of the host's routes. nginx: an equal path comes first, then
+    /// `^~` where it is the longest prefix, then expressions in their order, then the longest prefix.
     ///
     /// # Errors
-    /// It takes too many steps to find out whether the expression of a place matches.
+    ///
+    /// The expression of a location exceeds its budget of steps.
     pub fn place(
         &self,
         path: &[u8],
@@ -343,7 +353,7 @@ impl HostScript {
 pub enum RoutePath<'p> {
     /// It takes this one path.
     Exact,
-    /// It takes what begins with this one.
+    /// Paths that begin with this one.
     Prefix(&'p str),
     /// It has a regular expression.
     Expression,

@@ -1,10 +1,11 @@
-//! What holds for the proxy as a whole. Must not be in here: what an object of the cluster can ask for.
+//! Settings of the proxy as a whole. Must not be in here: settings of single objects of the cluster.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use serde::Serialize;
 
 use crate::log::{Format, Output};
 use crate::overload::Mode;
@@ -14,87 +15,92 @@ use crate::{
     SpanExport, StreamSettings, TlsSettings, Tracing,
 };
 
-/// What holds for the proxy as a whole. The defaults are ingress-nginx's.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Settings of the proxy as a whole. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Settings {
-    /// Towards clients.
+    /// Limits and timeouts towards clients.
     pub client: ClientSettings,
     /// TLS with clients.
     pub tls: TlsSettings,
     /// Connections to endpoints.
     pub upstream: UpstreamConnections,
-    /// Who the client is, and what an endpoint is told about it.
+    /// How the client's address is determined, and the forwarding headers for endpoints.
     pub forwarded: ForwardedSettings,
     /// The access log.
     pub access_log: AccessLog,
     /// Clients whose behaviour is far off the others'.
     pub abuse: AbuseSettings,
-    /// What is passed on as it is.
+    /// Settings of TCP and UDP streams.
     pub stream: StreamSettings,
-    /// Clients that get nothing at all (`block-cidrs`): asked for requests that no route takes, since routes have their own lists.
+    /// Clients that are refused everything (`block-cidrs`). Used for requests without a route, since routes
+    /// have their own lists.
     pub blocked: Option<Networks>,
-    /// How requests are traced that no route takes; none where they are not.
+    /// Tracing of requests without a route; none where they are not traced.
     pub tracing: Option<Arc<Tracing>>,
-    /// Where spans are sent; none to send none. What endpoints are told of traces does not depend on it.
+    /// The collector of spans; none to send no spans. Trace headers to endpoints do not depend on it.
     pub span_export: Option<Arc<SpanExport>>,
-    /// Clients that are told in `X-Forebay-Reason` why a request was refused; none where nobody is.
+    /// Clients that see in `X-Forebay-Reason` why a request was refused; none for nobody.
     pub reason_header: Option<Arc<AddressSet>>,
-    /// Clients that get nothing at all, by what they say of themselves; none where nobody is refused for that.
+    /// Clients that are refused everything by their `User-Agent` or `Referer`; none where neither is checked.
     pub blocked_headers: Option<Box<BlockedHeaders>>,
-    /// What becomes of errors of requests that no route takes; routes have their own.
+    /// Handling of errors of requests without a route; routes have their own.
     pub error_pages: Option<Box<ErrorPages>>,
     /// Where ports are listened at.
     pub listen: ListenAddresses,
-    /// Changes to the heads of all requests and responses; none where there are none, which is what nearly everybody has.
+    /// Changes to the heads of all requests and responses; none in most configurations.
     pub heads: Option<Box<HeadSettings>>,
-    /// Levels of compression stay what they are even where a worker is short of CPU.
+    /// Keeps the levels of compression even where a worker is short of CPU.
     pub keeps_compression_levels: bool,
-    /// Whether anything is found out, and done, about what the process itself has too little of.
+    /// Whether shortages of the process itself are detected and have consequences.
     pub guard: Mode,
-    /// Requests whose limit is counted in Redis are refused while that is not there, rather than counted here alone.
+    /// Requests whose limit is counted in Redis are refused while that is not there, rather than counted here
+    /// alone.
     pub limits_fail_closed: bool,
-    /// Who shares the cache of routes that ask for that; none where nobody does.
+    /// The replicas that share caches, for routes that ask for it; none for a single replica.
     pub replicas: Option<Replicas>,
 }
 
 /// Addresses that ports are listened at. By default all of this machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ListenAddresses {
     /// Of IPv4; empty for all (`bind-address`).
     pub v4: Vec<Ipv4Addr>,
     /// Of IPv6; empty for all (`bind-address`).
     pub v6: Vec<Ipv6Addr>,
-    /// Nothing is listened at over IPv6 (`disable-ipv6`).
+    /// Do not listen over IPv6 (`disable-ipv6`).
     pub without_v6: bool,
 }
 
 /// Changes to the heads of all requests and responses.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HeadSettings {
-    /// Headers of all responses, in place of the endpoint's; one whose text comes to nothing is left out (`add-headers`).
+    /// Headers of all responses, in place of the endpoint's; a header whose text is empty is not sent
+    /// (`add-headers`).
     pub of_responses: Vec<(String, Template)>,
     /// Headers of endpoints that clients do not get (`hide-headers`).
     pub hidden: Vec<String>,
-    /// What clients are told of the server.
+    /// The `Server` header of responses.
     pub server: ServerHeader,
-    /// Headers for endpoints, in place of the client's; one whose text comes to nothing is left out (`proxy-set-headers`).
+    /// Headers of requests to endpoints, in place of the client's; a header whose text is empty is not sent
+    /// (`proxy-set-headers`).
     pub of_requests: Vec<(String, Template)>,
 }
 
 /// The `Server` header of responses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum ServerHeader {
     /// There is none.
     #[default]
     None,
     /// It names this proxy (`server-tokens`).
     Own,
-    /// It is the endpoint's where there is one, and names this proxy otherwise (with `allow-backend-server-header` too).
+    /// The endpoint's header where it has one, and this proxy's name otherwise (with
+    /// `allow-backend-server-header` too).
     Endpoint,
 }
 
-/// Which headers of requests are passed on, by the characters of their names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The request headers that are passed on, by the characters of their names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum HeaderNames {
     /// Letters, digits and dashes only.
     #[default]
@@ -105,8 +111,8 @@ pub enum HeaderNames {
     All,
 }
 
-/// What clients may do, and for how long.
-#[derive(Clone, Debug, PartialEq)]
+/// Limits and timeouts towards clients.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClientSettings {
     /// To send a request head, from its first byte.
     pub header_timeout: Duration,
@@ -122,16 +128,17 @@ pub struct ClientSettings {
     pub line_bytes_max: usize,
     /// Longest request head in bytes (nginx: number times size of `large_client_header_buffers`).
     pub head_bytes_max: usize,
-    /// Which headers are passed on; others are left out.
+    /// The request headers that are passed on; others are dropped.
     pub header_names: HeaderNames,
     /// Time that a stopping worker gives to requests in flight.
     pub shutdown_timeout: Duration,
     /// HTTP/2 streams of one connection that may be open at once.
     pub http2_streams_max: u32,
-    /// Protocols that clients may change to by `Upgrade`, in lower case (RFC 9110 section 7.8). What is left out is asked of no
-    /// endpoint, and the request is answered in HTTP.
+    /// Protocols that clients may upgrade to, in lower case (RFC 9110 section 7.8). Other upgrades are not
+    /// requested from the endpoint, and the request is answered in HTTP.
     pub upgrade_protocols: Vec<String>,
-    /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where they have not.
+    /// Time for a PROXY header where connections have to begin with one (`use-proxy-protocol`); none where
+    /// they have not.
     pub proxy_header_timeout: Option<Duration>,
     /// How slow clients may be, and how many connections there may be.
     pub bounds: ClientBounds,
@@ -157,8 +164,8 @@ impl Default for ClientSettings {
     }
 }
 
-/// How long connections to endpoints are kept, and how many.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How long connections to endpoints are kept open, and how many.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UpstreamConnections {
     /// Idle connections that a worker keeps for an endpoint.
     pub cap: PoolCap,
@@ -166,7 +173,7 @@ pub struct UpstreamConnections {
     pub requests: u64,
     /// Idle time after which a connection is closed.
     pub idle_timeout: Duration,
-    /// Age after which a connection is not used again.
+    /// Age after which a connection is not reused.
     pub lifetime: Duration,
 }
 
@@ -182,7 +189,7 @@ impl Default for UpstreamConnections {
 }
 
 /// How many idle connections are kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum PoolCap {
     /// As many as the recent past could have used at once.
     #[default]
@@ -191,37 +198,39 @@ pub enum PoolCap {
     Fixed(u32),
 }
 
-/// Who the client is, and what an endpoint is told about it.
-#[derive(Clone, Debug, PartialEq)]
+/// How the client's address is determined, and the forwarding headers for endpoints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ForwardedSettings {
     /// Trust `X-Forwarded-*` of a peer in [`trusted`](Self::trusted) (`use-forwarded-headers`).
     pub use_incoming: bool,
-    /// Take the client's address from [`header`](Self::header) but replace the other headers (`enable-real-ip`).
+    /// Take the client's address from [`header`](Self::header) but replace the other headers
+    /// (`enable-real-ip`).
     pub real_ip: bool,
-    /// Peers that are believed (`proxy-real-ip-cidr`). ingress-nginx's default, `0.0.0.0/0`, stands for everybody.
+    /// Peers whose forwarding headers are trusted (`proxy-real-ip-cidr`). ingress-nginx's default,
+    /// `0.0.0.0/0`, trusts all peers.
     pub trusted: Vec<IpNet>,
     /// Header that carries the client's address (`forwarded-for-header`).
     pub header: String,
-    /// Other headers than `X-Forwarded-For` and `X-Forwarded-Host` that are told apart from ours under the names
-    /// `X-Original-Forwarded-For` and `X-Original-Forwarded-Host`; the latter also is the one in which a trusted peer names the host
-    /// (`forwarded-for-header`, `forwarded-host-header`). None where neither is another one.
+    /// Names in place of `X-Forwarded-For` and `X-Forwarded-Host`. Their received values are passed on as
+    /// `X-Original-Forwarded-For` and `X-Original-Forwarded-Host`; a trusted peer names the host in the
+    /// latter (`forwarded-for-header`, `forwarded-host-header`). None for the usual names.
     pub other_headers: Option<Box<ForwardedHeaders>>,
     /// Append to the incoming list of addresses instead of replacing it (`compute-full-forwarded-for`).
     pub compute_full: bool,
-    /// Send `X-Original-URI`.
+    /// Whether `X-Original-URI` is sent to endpoints.
     pub original_uri: bool,
     /// Make up an `X-Request-ID` where the client sent none.
     pub request_id: bool,
-    /// Header in which a peer in [`trusted`](Self::trusted) says how important a request is.
+    /// Header in which a peer in [`trusted`](Self::trusted) states the priority of a request.
     pub priority_header: Option<Box<str>>,
 }
 
 /// Names of headers that hops in front set.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ForwardedHeaders {
     /// Of the client's address.
     pub address: String,
-    /// Of the host that was asked for.
+    /// Name of the header for the host.
     pub host: String,
 }
 
@@ -242,17 +251,17 @@ impl Default for ForwardedSettings {
 }
 
 /// The access log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AccessLog {
     /// Whether there is one.
     pub enabled: bool,
-    /// Of what a line consists.
+    /// The template of a line.
     pub format: Format,
     /// Targets of requests that are not logged, path and query (`skip-access-log-urls`).
     pub skip: Vec<ListedValue>,
-    /// Requests for hosts that nothing is served for are logged (`enable-access-log-for-default-backend`).
+    /// Logs requests for unknown hosts (`enable-access-log-for-default-backend`).
     pub unknown_hosts: bool,
-    /// Requests to auth services are logged, beside those that they are about (`enable-auth-access-log`).
+    /// Logs requests to auth services, beside the requests that they decide on (`enable-auth-access-log`).
     pub auth: bool,
     /// Where its lines go (`access-log-path`, `http-access-log-path`, `enable-syslog`).
     pub output: Output,

@@ -1,51 +1,54 @@
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::log::{Output, StreamFormat};
 use crate::{Backends, Labels};
 
-/// Where the bytes or datagrams of a listener are passed on to as they are (ingress-nginx: `tcp-services`, `udp-services`).
-#[derive(Clone, Debug, PartialEq)]
+/// The backend that the bytes or datagrams of a listener are passed on to (ingress-nginx: `tcp-services`,
+/// `udp-services`).
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stream {
-    /// To whom: for each connection or session one of them. By convention no canary.
+    /// Backends, one of which is chosen for each connection or session. By convention no canary.
     pub backends: Backends,
-    /// Connections begin with a PROXY header that says who the client is.
+    /// Whether connections begin with a PROXY header with the client's address.
     pub accepts_proxy_header: bool,
     /// Endpoints are sent a PROXY header.
     pub sends_proxy_header: bool,
     /// A session of datagrams is over once the answers have come that [`StreamSettings::responses`] expects.
     pub counts_responses: bool,
-    /// What it is called in metrics and logs.
+    /// Labels of the stream in metrics and logs.
     pub labels: Labels,
 }
 
-/// What becomes of the connections of a [`Host`](crate::Host) over TLS that do not speak HTTP with us: the bytes are passed on (Gateway API:
-/// `TLSRoute`).
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The backend for TLS connections to a [`Host`](crate::Host) that does not serve HTTP: the bytes are passed
+/// on (Gateway API: `TLSRoute`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TlsStream {
-    /// The bytes are decrypted here, with the certificate of the host. Otherwise they are passed on as they come.
+    /// Whether TLS ends here, with the host's certificate. Otherwise the encrypted bytes are passed on.
     pub is_terminated: bool,
-    /// To whom: for each connection one of them. By convention no canary.
+    /// Backends, one of which is chosen for each connection. By convention no canary.
     pub backends: Backends,
-    /// What it is called in metrics and logs.
+    /// Labels of the stream in metrics and logs.
     pub labels: Labels,
 }
 
-/// Transport protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// The transport protocols of streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum Transport {
-    /// TCP
+    /// Transmission Control Protocol, connections.
     Tcp,
-    /// UDP
+    /// User Datagram Protocol, sessions by address.
     Udp,
 }
 
-/// What holds for all streams. The defaults are ingress-nginx's.
-#[derive(Clone, Debug, PartialEq)]
+/// Settings of all streams. The defaults are ingress-nginx's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamSettings {
-    /// Time without a byte either way after which a stream is closed (`proxy-stream-timeout`).
+    /// Time without a byte in either direction after which a stream is closed (`proxy-stream-timeout`).
     pub idle_timeout: Duration,
-    /// Datagrams that answer one of a client's (`proxy-stream-responses`): after so many the session ends; none for no such
-    /// number.
+    /// Datagrams that answer one of a client's (`proxy-stream-responses`): after so many the session ends;
+    /// none for no such number.
     pub responses: Option<u32>,
     /// Try another endpoint where one cannot be connected to (`proxy-stream-next-upstream`).
     pub next_upstream: bool,
@@ -57,7 +60,7 @@ pub struct StreamSettings {
     pub response_threshold: Duration,
     /// Whether connections and sessions are written to the access log (`disable-stream-access-log`).
     pub access_log: bool,
-    /// Of what a line consists (`log-format-stream`).
+    /// The template of a log line (`log-format-stream`).
     pub log_format: StreamFormat,
     /// Where its lines go (`access-log-path`, `stream-access-log-path`).
     pub log_output: Output,

@@ -5,19 +5,22 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::limits::TEMPLATE_PARTS_MAX;
 use crate::{Captures, Expression, StepBudget, TooManySteps};
 
 /// Text with variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
 pub struct Template {
     parts: Vec<Part>,
 }
 
 /// A piece of a [`Template`], or of another text with variables of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Part<V = Variable> {
-    /// Is written as it is.
+    /// Text that is written as it stands.
     Text(String),
     /// Is replaced by the request's value.
     Variable(V),
@@ -44,10 +47,11 @@ pub enum InvalidTemplate {
 macro_rules! variables {
     ($($name:literal => $variant:ident, $doc:literal;)*) => {
         /// A value of a request.
-        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         pub enum Variable {
             $(#[doc = $doc] $variant,)*
-            /// A request header: `$http_NAME`, with dashes as underscores. Holds the header's name in lower case.
+            /// A request header: `$http_NAME`, with dashes as underscores. Holds the header's name in lower
+            /// case.
             RequestHeader(String),
             /// A response header: `$sent_http_NAME`. Holds the header's name in lower case.
             ResponseHeader(String),
@@ -55,7 +59,7 @@ macro_rules! variables {
             Cookie(String),
             /// A parameter of the query, as sent: `$arg_NAME`. Holds the parameter's name.
             Argument(String),
-            /// What a group of the route's regular expression has found: `$1` to `$9`.
+            /// A group of the route's regular expression: `$1` to `$9`.
             Capture(u8),
             /// The value that a step of a [`Script`](crate::Script) has given to this name.
             Set(Arc<str>),
@@ -74,7 +78,7 @@ macro_rules! variables {
                 }
             }
 
-            /// The name in nginx's notation; that of a table is not kept, and is `map`.
+            /// The name in nginx's notation. The name of a table is not kept; it is shown as `map`.
             pub fn name(&self) -> Cow<'_, str> {
                 match self {
                     $(Self::$variant => $name.into(),)*
@@ -217,11 +221,11 @@ impl Template {
         Self::parse_with(text, &|_| None)
     }
 
-    /// Reads nginx's notation, with further variables, which come before those that every request has.
+    /// Reads nginx's notation, with further variables that take precedence over those of every request.
     ///
     /// # Errors
     ///
-    /// When a `$` is not followed by the name of a variable.
+    /// A `$` is not followed by the name of a variable.
     pub fn parse_with(
         text: &str,
         others: &dyn Fn(&str) -> Option<Variable>,
@@ -271,7 +275,7 @@ impl fmt::Display for Template {
 }
 
 /// A variable whose value follows from a text by a table (nginx's `map`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct ValueMap {
     source: Template,
     /// Texts in lower case, in order, and their values.
@@ -281,8 +285,8 @@ pub struct ValueMap {
 }
 
 impl ValueMap {
-    /// A table. Texts are in lower case, and compared without regard to letter case; expressions are asked in their order where no text
-    /// is equal; everything else has the default.
+    /// A table. Texts are in lower case and compared without regard to case; if no text is equal, expressions
+    /// are tried in their order; all other values get the default.
     pub fn new(
         source: Template,
         exact: BTreeMap<String, Template>,
@@ -292,15 +296,16 @@ impl ValueMap {
         Self { source, exact: exact.into_iter().collect(), patterns, default }
     }
 
-    /// What is looked up.
+    /// The template whose text is looked up.
     pub fn source(&self) -> &Template {
         &self.source
     }
 
-    /// The value for a text; with it what the groups of its expression have found, where the value has any of them.
+    /// The value for a text, with the groups of the matching expression if the value uses any.
     ///
     /// # Errors
-    /// It takes too many steps to find out whether an expression matches.
+    ///
+    /// An expression exceeds its budget of steps.
     pub fn find(
         &self,
         text: &[u8],
@@ -331,7 +336,7 @@ impl ValueMap {
 }
 
 impl Template {
-    /// Whether it holds what the group of an expression has found.
+    /// Whether the value uses groups of an expression.
     pub fn has_captures(&self) -> bool {
         self.variables().any(|variable| matches!(variable, Variable::Capture(_)))
     }
@@ -379,7 +384,7 @@ fn split_name(text: &str) -> Result<(&str, &str), InvalidTemplate> {
     let (name, rest) = if let Some(braced) = text.strip_prefix('{') {
         braced.split_once('}').ok_or(InvalidTemplate::Unclosed)?
     } else if text.starts_with(|c| matches!(c, '1'..='9')) {
-        // What a group has found; further digits are text, as in nginx.
+        // The number of a group is one digit; further digits are text, as in nginx.
         text.split_at(1)
     } else {
         let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());

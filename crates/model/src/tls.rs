@@ -5,14 +5,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 /// A certificate chain with its private key.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Certificate {
     /// DER of the certificates, the leaf first.
+    #[serde(serialize_with = "digest")]
     pub chain: Vec<Vec<u8>>,
     /// The leaf's private key.
     pub key: PrivateKey,
-    /// What is told of it in metrics.
+    /// Facts about the certificate for metrics.
     pub info: CertificateInfo,
 }
 
@@ -27,7 +30,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// Encoded objects, of which a debug output shows number and digest: thousands of hosts have kilobytes each.
+/// Encoded objects, of which only number and digest are shown: thousands of hosts have kilobytes each.
 struct Der<'a>(&'a [Vec<u8>]);
 
 impl fmt::Debug for Der<'_> {
@@ -38,12 +41,16 @@ impl fmt::Debug for Der<'_> {
     }
 }
 
-/// What is told of a certificate in metrics (ingress-nginx: `ssl_certificate_info`, `ssl_expire_time_seconds`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+fn digest<S: Serializer>(objects: &[Vec<u8>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{:?}", Der(objects)))
+}
+
+/// Facts about a certificate for metrics (ingress-nginx: `ssl_certificate_info`, `ssl_expire_time_seconds`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct CertificateInfo {
-    /// Namespace of the object that it comes from.
+    /// Namespace of the object that has the certificate.
     pub namespace: String,
-    /// Name of the object that it comes from.
+    /// Name of the object that has the certificate.
     pub object: String,
     /// Serial number in decimal digits.
     pub serial_number: String,
@@ -57,12 +64,13 @@ pub struct CertificateInfo {
     pub not_after: i64,
 }
 
-/// A private key in DER. It is never shown.
-#[derive(Clone, PartialEq, Eq)]
+/// A private key in DER, which is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct PrivateKey {
-    /// How it is encoded.
+    /// Encoding of the key.
     pub encoding: KeyEncoding,
-    /// The key.
+    /// The encoded key.
+    #[serde(skip)]
     pub der: Vec<u8>,
 }
 
@@ -73,7 +81,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 /// Encodings of a private key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum KeyEncoding {
     /// `BEGIN PRIVATE KEY` (RFC 5958)
     Pkcs8,
@@ -83,12 +91,14 @@ pub enum KeyEncoding {
     Sec1,
 }
 
-/// Certificate authorities, and what they have revoked.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// Certificate authorities, and their revocation lists.
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Authorities {
     /// DER of their certificates.
+    #[serde(serialize_with = "digest")]
     pub certificates: Vec<Vec<u8>>,
     /// DER of revocation lists.
+    #[serde(serialize_with = "digest")]
     pub revocations: Vec<Vec<u8>>,
 }
 
@@ -103,7 +113,7 @@ impl fmt::Debug for Authorities {
 }
 
 /// How TLS is spoken with clients. The defaults are ingress-nginx's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TlsSettings {
     /// Versions that are offered.
     pub versions: TlsVersions,
@@ -113,7 +123,7 @@ pub struct TlsSettings {
     pub prefer_server_ciphers: bool,
     /// Resume sessions from tickets that clients keep.
     pub session_tickets: bool,
-    /// Resume sessions from what is kept here.
+    /// Resume sessions from the server's cache.
     pub session_cache: bool,
     /// Age after which a session is not resumed.
     pub session_timeout: Duration,
@@ -121,7 +131,7 @@ pub struct TlsSettings {
     pub default_certificate: Option<Arc<Certificate>>,
     /// Refuse handshakes for names that are not served.
     pub reject_unknown_names: bool,
-    /// Offer HTTP/2.
+    /// Whether HTTP/2 is offered to clients.
     pub http2: bool,
     /// Value of `Strict-Transport-Security` on every response over TLS; none for no such header.
     pub strict_transport_security: Option<String>,
@@ -145,7 +155,7 @@ impl Default for TlsSettings {
 }
 
 /// Versions of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TlsVersions {
     /// TLS 1.2 (RFC 5246)
     pub v12: bool,
@@ -162,8 +172,8 @@ impl Default for TlsVersions {
 /// Names and suites: one entry per suite.
 macro_rules! suites {
     ($($variant:ident = $openssl:literal,)*) => {
-        /// A TLS 1.2 suite with forward secrecy and authenticated encryption: what can be had.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        /// A TLS 1.2 suite with forward secrecy and authenticated encryption: others are not supported.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
         pub enum CipherSuite {
             $(#[doc = concat!("`", $openssl, "`")] $variant,)*
         }
@@ -197,7 +207,7 @@ impl CipherSuite {
 }
 
 /// An alternative name of a certificate (RFC 5280 section 4.2.1.6).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum AlternativeName {
     /// The name of a host, or `*.` and a domain for all names below it.
     Dns(String),
@@ -206,11 +216,12 @@ pub enum AlternativeName {
 }
 
 /// How TLS is spoken with endpoints (nginx: `proxy_ssl_*`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UpstreamTls {
-    /// What is shown to endpoints that ask.
+    /// The client certificate for endpoints that request one.
     pub certificate: Option<Arc<Certificate>>,
-    /// Whom to believe. Without `verify` endpoints may show any certificate.
+    /// Authorities that may have signed the endpoint's certificate. Without `verify` any certificate is
+    /// accepted.
     pub authorities: Arc<Authorities>,
     /// Whether endpoints have to show a certificate of an authority for [`name`](Self::name).
     pub verify: bool,
@@ -218,7 +229,7 @@ pub struct UpstreamTls {
     pub depth: u32,
     /// The name that the certificate has to be for, and that is sent if one is sent.
     pub name: String,
-    /// Names of which the certificate has to have one instead of [`name`](Self::name); empty for that.
+    /// Names of which the certificate has to have one instead of [`name`](Self::name); empty to check that.
     pub alternative_names: Vec<AlternativeName>,
     /// Send the name (RFC 6066 section 3).
     pub send_name: bool,

@@ -1,39 +1,43 @@
-//! Tracing: which requests become spans, and where those are sent.
+//! Tracing: which requests become spans, and the collector that gets them.
 
 use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::template::Template;
 
 /// How requests are traced (OpenTelemetry).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tracing {
     /// Name of the spans; none for the route's path.
     pub operation: Option<Template>,
-    /// The client's span becomes the parent (`traceparent` of W3C Trace Context). Otherwise each request begins a trace.
+    /// The client's span becomes the parent (`traceparent` of W3C Trace Context). Otherwise each request
+    /// begins a trace.
     pub trusts_client: bool,
-    /// Which of the spans are sent.
+    /// Selects the spans that are sent.
     pub sampler: Sampler,
 }
 
-/// Which spans are sent, and their traces with them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Selects the spans that are sent, by trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sampler {
     /// How many of the traces.
     pub share: TraceShare,
-    /// Where there is a parent, what became of it decides.
+    /// Follow the sampling decision of the parent span, if there is one.
     pub follows_parent: bool,
 }
 
-/// A share of all traces, from none to all. Whoever has the same share and sees the same trace decides alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A share of all traces, from none to all. The decision depends only on the share and the trace's id, so
+/// that several proxies decide alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TraceShare(u64);
 
 /// Where spans are sent (OTLP over gRPC, in clear), and how many at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SpanExport {
     /// Name or address of the collector.
     pub host: String,
-    /// Its port.
+    /// Port of the collector.
     pub port: u16,
     /// Name of this service in spans.
     pub service: String,
@@ -46,25 +50,25 @@ pub struct SpanExport {
 }
 
 impl TraceShare {
-    /// Every trace.
+    /// Samples every trace.
     pub const ALL: Self = Self(1 << 63);
-    /// No trace.
+    /// Samples no trace.
     pub const NONE: Self = Self(0);
 
-    /// A ratio from 0 to 1; none where it is no such number.
+    /// A ratio from 0 to 1; none for other numbers.
     pub fn of(ratio: f64) -> Option<Self> {
         let is_share = (0.0..=1.0).contains(&ratio);
         #[expect(clippy::cast_sign_loss, reason = "it is not below 0")]
         is_share.then_some(Self((ratio * Self::ALL.0 as f64) as u64))
     }
 
-    /// How large it is, from 0 to 1.
+    /// The ratio, from 0 to 1.
     pub fn ratio(self) -> f64 {
         self.0 as f64 / Self::ALL.0 as f64
     }
 
-    /// Whether a trace is part of it: the last eight bytes of its id are random, and compared with as large a part of their range, as in
-    /// the SDKs of OpenTelemetry.
+    /// Whether a trace is part of it: the last eight bytes of its id are random, and compared with as large a
+    /// part of their range, as in the SDKs of OpenTelemetry.
     pub fn contains(self, trace_id: [u8; 16]) -> bool {
         (u128::from_be_bytes(trace_id) as u64) >> 1 < self.0
     }
@@ -102,7 +106,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whoever has the larger share keeps all that the other keeps.
+        /// A larger share samples all traces of a smaller one.
         #[test]
         fn a_larger_share_holds_a_smaller_one(ratio in 0.0..=1.0, other in 0.0..=1.0, id: [u8; 16]) {
             let (smaller, larger) = (f64::min(ratio, other), f64::max(ratio, other));

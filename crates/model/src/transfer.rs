@@ -1,22 +1,27 @@
-//! How requests and responses are passed between clients and endpoints. Never in here: which endpoints.
+//! Transfer of requests and responses between clients and endpoints. Never in here: the choice of endpoints.
 
 use std::fmt;
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use crate::template::Template;
 use crate::{ClusterId, Compression};
 
 /// How a request and its response are passed between a client and an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Transfer {
-    /// A request's body is read whole before an endpoint is asked, and so many bytes of it are kept in memory: a longer one goes to a
-    /// file. None to pass bodies on as they come (nginx: `proxy_request_buffering`, `client_body_buffer_size`).
+    /// Reads a request's body whole before the endpoint is called, with up to this many bytes in memory and
+    /// longer bodies in a file. None to stream bodies (nginx: `proxy_request_buffering`,
+    /// `client_body_buffer_size`).
     pub request_buffer_bytes: Option<u64>,
-    /// Endpoints are spoken to in HTTP/1.0, unless they speak HTTP/2: one request for each connection, and no chunks.
+    /// Endpoints are spoken to in HTTP/1.0, unless they speak HTTP/2: one request for each connection, and no
+    /// chunks.
     pub uses_http_1_0: bool,
-    /// Longest head of an endpoint's response in HTTP/1, in bytes: the status line and all lines up to the empty one, which counts too.
+    /// Longest head of an endpoint's response in HTTP/1, in bytes: the status line and all lines up to and
+    /// including the empty one.
     pub response_head_bytes_max: u64,
-    /// What is done with responses; none for nothing. On the heap, since most routes have none.
+    /// Changes to responses; none for no changes. On the heap, since most routes have none.
     pub response: Option<Box<ResponsePolicy>>,
     /// Where copies of requests go; none for nowhere.
     pub mirrors: Option<Box<[Mirror]>>,
@@ -35,34 +40,34 @@ impl Default for Transfer {
     }
 }
 
-/// What is done with the responses of endpoints.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Changes to the responses of endpoints, and how they are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResponsePolicy {
-    /// Bytes of a body that are read from the endpoint before the client takes them; 0 to read what the client takes.
+    /// Bytes of a body that are read from the endpoint ahead of the client; 0 for no read-ahead.
     pub read_ahead_bytes: u64,
     /// How fast a body is sent; none for as fast as the client takes it.
     pub pace: Option<Pace>,
-    /// What is changed in `Location` and in the URL of `Refresh`.
+    /// The change to `Location` and to the URL of `Refresh`.
     pub location: Option<Substitution>,
-    /// What is changed in the `Domain` of cookies.
+    /// The change to the `Domain` of cookies.
     pub cookie_domain: Option<Substitution>,
-    /// What is changed in the `Path` of cookies.
+    /// The change to the `Path` of cookies.
     pub cookie_path: Option<Substitution>,
-    /// How contents are coded; none to leave them as they are.
+    /// Content codings on offer; none to pass contents on unchanged.
     pub compression: Option<Arc<Compression>>,
 }
 
-/// A text in place of another. Whether that is a whole value or its beginning is said where it is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The replacement of one text by another. Each user says whether the text is a whole value or its beginning.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Substitution {
-    /// What is replaced.
+    /// The text to replace.
     pub from: String,
-    /// What takes its place.
+    /// The text that replaces it.
     pub to: String,
 }
 
 /// How fast a body is sent (nginx: `limit_rate`, `limit_rate_after`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Pace {
     /// Bytes in a second.
     pub bytes_per_second: u64,
@@ -70,13 +75,13 @@ pub struct Pace {
     pub after_bytes: u64,
 }
 
-/// Copies of requests, whose responses nobody sees.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A target for copies of requests. The responses to copies are discarded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mirror {
-    /// Who gets them.
+    /// The cluster that gets the copies.
     pub cluster: ClusterId,
-    /// How they are made; none for the request as endpoints get it, with its body: the path, the host and the headers that the route's filters
-    /// have made of the client's.
+    /// How copies differ from the request to the endpoint; none for an equal one with its body: with the
+    /// path, host and headers that the route's filters produce.
     pub copy: Option<Arc<MirrorCopy>>,
     /// How many of the requests are copied.
     pub share: Share,
@@ -90,7 +95,7 @@ impl Mirror {
 }
 
 /// So many of so many requests, picked at random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
     numerator: u32,
     denominator: u32,
@@ -100,7 +105,8 @@ impl Share {
     /// All of them.
     pub const ALL: Self = Self { numerator: 1, denominator: 1 };
 
-    /// `numerator` of `denominator`. More than all are all; of a denominator of zero, which no fraction has, none.
+    /// `numerator` of `denominator`. More than the whole counts as the whole; a denominator of zero, which no
+    /// fraction has, selects nothing.
     pub fn new(numerator: u32, denominator: u32) -> Self {
         if denominator == 0 { Self { numerator: 0, denominator: 1 } } else { Self { numerator, denominator } }
     }
@@ -119,7 +125,7 @@ impl fmt::Display for Share {
 }
 
 /// How the copy of a request is made: with its method and its client's headers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MirrorCopy {
     /// Value of `Host`.
     pub host: Template,

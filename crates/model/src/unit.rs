@@ -50,7 +50,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidUnit> {
     Ok(total)
 }
 
-/// Reads a whole number of seconds, as ingress-nginx's timeouts have it: with an optional plus sign, and without a unit.
+/// Reads a whole number of seconds, as ingress-nginx's timeouts have it: with an optional plus sign, and
+/// without a unit.
 ///
 /// # Errors
 /// The text is no whole number.

@@ -1,10 +1,12 @@
-//! What workers record about requests: counters and histograms, counters of upstreams, reasons of faults, the access log.
+//! Records of workers about requests: counters and histograms, counters of upstreams, reasons of faults, the
+//! access log.
 //!
-//! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and adds them up. Memory
-//! is allocated in advance, between requests: [`Recorder::make_room`].
+//! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and
+//! adds them up. Memory is allocated in advance, between requests: [`Recorder::make_room`].
 //!
-//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones and while somebody watches requests
-//! ([`tail`]); reading a clock; IO, except for the threads that write the access log and send spans.
+//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones and
+//! while a client watches requests ([`tail`]); reading a clock; IO, except for the threads that write the
+//! access log and send spans.
 
 #[macro_use]
 mod table;

@@ -1,7 +1,9 @@
-//! Takes the lines of the access logs from the workers to the outputs: one for requests, and one for TCP and UDP.
+//! Carries the lines of the access logs from the workers to the outputs: one for requests, and one for TCP
+//! and UDP.
 //!
-//! A worker collects lines in its own buffer and passes the full buffer to the writer thread, which returns it empty. A slow output
-//! fills the queue between them; then lines are dropped and counted, and no worker ever waits.
+//! A worker collects lines in its own buffer and passes the full buffer to the writer thread, which returns
+//! it empty. A slow output fills the queue between them; then lines are dropped and counted, and no worker
+//! ever waits.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,8 +14,8 @@ use std::thread::{self, JoinHandle};
 use crate::limits::{LOG_BUFFER_BYTES, LOG_BUFFERS_WAITING_MAX};
 use crate::metrics::{Counter, Recorder, Registry, WorkerCells};
 
-/// The thread that writes the access log. It ends when this value and all its sinks have been dropped and everything has been
-/// written.
+/// The thread that writes the access log. It ends when this value and all its sinks have been dropped and
+/// everything has been written.
 #[derive(Debug)]
 pub struct Writer {
     queue: SyncSender<Full>,
@@ -21,21 +23,21 @@ pub struct Writer {
     thread: JoinHandle<()>,
 }
 
-/// Which log a line belongs to.
+/// The log that a line belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// That of requests.
+    /// The log of requests.
     Requests,
-    /// That of TCP connections and UDP sessions.
+    /// The log of TCP connections and UDP sessions.
     Streams,
 }
 
-/// Takes whole lines at a time.
+/// An output, which gets whole lines at a time.
 pub type Output = Box<dyn Write + Send>;
 
 struct Outputs {
     requests: Output,
-    /// None for that of requests.
+    /// The output of streams; none for the output of requests.
     streams: Option<Output>,
 }
 
@@ -82,8 +84,8 @@ struct Full {
 // === impl Writer ===
 
 impl Writer {
-    /// Starts the thread, which writes all lines to `out` until they are [redirected](Self::redirect). Lines that cannot be written are
-    /// counted as dropped.
+    /// Starts the thread, which writes all lines to `out` until they are [redirected](Self::redirect). Lines
+    /// that cannot be written are counted as dropped.
     ///
     /// # Errors
     ///
@@ -98,8 +100,8 @@ impl Writer {
         Ok(Self { queue, outputs, thread })
     }
 
-    /// Has lines go elsewhere: those of requests, and those of TCP and UDP if they go somewhere else. It waits for a write that is under
-    /// way. Lines that workers have collected and not yet handed over go to the new output.
+    /// Redirects the lines: those of requests, and those of TCP and UDP if they have another output. It waits
+    /// for a running write. Lines that workers have collected and not yet handed over go to the new output.
     pub fn redirect(&self, requests: Output, streams: Option<Output>) {
         *self.outputs.lock().unwrap_or_else(PoisonError::into_inner) = Outputs { requests, streams };
     }
@@ -181,7 +183,8 @@ mod tests {
     use super::*;
     use crate::{MetricsOptions, Process};
 
-    /// A writer that reports when a write begins, and completes it when the gate gets a message or is dropped.
+    /// A writer that reports the beginning of a write, and completes it when the gate gets a message or is
+    /// dropped.
     struct Gated {
         begun: std::sync::mpsc::Sender<()>,
         gate: Receiver<()>,
@@ -304,7 +307,7 @@ mod tests {
             }
         };
         put_both(0);
-        // What has been handed over is written before the outputs change.
+        // Lines that were handed over are written before the outputs change.
         while texts[0].lock().unwrap().lines().count() < 2 {
             std::thread::yield_now();
         }

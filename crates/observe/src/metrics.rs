@@ -42,7 +42,8 @@ pub use view::{
 pub(crate) use worker_cells::WorkerCells;
 
 table! {
-    /// The method of a request, as a label. Unknown methods share one value, so that the number of series is bounded.
+    /// The method of a request, as a label. Unknown methods share one value, so that the number of series is
+    /// bounded.
     Method {
         "GET" => Get, "RFC 9110.";
         "HEAD" => Head, "RFC 9110.";
@@ -76,7 +77,7 @@ impl Method {
 }
 
 table! {
-    /// What a cache did for a request.
+    /// The result of a cache for a request.
     CacheResult {
         "hit" => Hit, "It was answered from the cache.";
         "miss" => Miss, "It went on to an endpoint, since nothing was kept for it.";
@@ -133,7 +134,7 @@ table! {
 }
 
 table! {
-    /// What this process may have too little of.
+    /// A resource whose shortage this process detects.
     Shortage {
         "cpu_throttled" => CpuThrottled, "Periods in which the CPU quota of its cgroup was used up, of those in which it ran.";
         "cpu_stalled" => CpuStalled, "Time in which a thread of its cgroup waited for a CPU (PSI), where the kernel tells.";
@@ -146,7 +147,7 @@ table! {
 }
 
 table! {
-    /// How a TLS handshake with a client was completed: by which kind of signature, or by resumption.
+    /// The completion of a TLS handshake with a client: by a kind of signature, or by resumption.
     Handshake {
         "ecdsa" => Ecdsa, "In full, with an ECDSA key.";
         "rsa" => Rsa, "In full, with an RSA key.";
@@ -156,7 +157,7 @@ table! {
 }
 
 table! {
-    /// A number of things that a worker has at the moment.
+    /// A present number of a worker.
     Gauge {
         "active" => ConnectionsActive, "Client connections.";
         "reading" => ConnectionsReading, "Client connections of which a request head is being read.";
@@ -165,7 +166,7 @@ table! {
     }
 }
 
-/// Locks without regard to poisoning: no lock guards data that a panic could leave inconsistent.
+/// Locks and ignores poisoning: no lock guards data that a panic could leave inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

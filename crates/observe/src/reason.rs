@@ -1,4 +1,5 @@
-//! Reasons why a request was not answered by an endpoint: `forebay_faults_total{side, reason}`. One line for each reason.
+//! Reasons why a request was not answered by an endpoint: `forebay_faults_total{side, reason}`. One line for
+//! each reason.
 
 macro_rules! reasons {
     ($($side:ident { $($name:literal => $variant:ident, $doc:literal;)* })*) => {
@@ -8,7 +9,7 @@ macro_rules! reasons {
         }
 
         impl Reason {
-            /// The side whose fault it is.
+            /// The side that caused the fault.
             pub fn side(self) -> Side {
                 match self {
                     $($(Self::$variant => Side::$side,)*)*
@@ -19,7 +20,7 @@ macro_rules! reasons {
 }
 
 table! {
-    /// The side whose fault something is.
+    /// The side that caused a fault.
     Side {
         "client" => Client, "The client's.";
         "upstream" => Upstream, "The endpoint's.";

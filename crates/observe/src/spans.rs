@@ -1,7 +1,8 @@
 //! Spans of traced requests, on their way from the workers to a collector (OpenTelemetry).
 //!
-//! A worker leaves the values of a request in a bounded queue and goes on; what cannot be left there is dropped and counted. A thread of
-//! its own makes spans of them and sends them, and waits for the collector alone.
+//! A worker puts the values of a request into a bounded queue and goes on; values without room are dropped
+//! and counted. A thread of its own turns them into spans and sends them, and only this thread waits for the
+//! collector.
 
 mod exporter;
 mod otlp;
@@ -21,35 +22,35 @@ pub use queue::SpanSink;
 pub struct Span {
     /// Name of the span.
     pub name: Vec<u8>,
-    /// The trace that it is part of.
+    /// The trace that contains the span.
     pub trace_id: [u8; 16],
-    /// The span itself.
+    /// The id of the span itself.
     pub span_id: [u8; 8],
-    /// The client's span, where it is part of the client's trace.
+    /// The client's span, if the trace is the client's.
     pub parent: Option<[u8; 8]>,
     /// Flags of `traceparent`.
     pub flags: u8,
-    /// `tracestate` of the client's trace; empty where there is none.
+    /// `tracestate` of the client's trace; empty if the client sent none.
     pub trace_state: Vec<u8>,
-    /// When the request began, since 1970.
+    /// The time at which the request began, since 1970.
     pub begin: Duration,
-    /// When its response ended, since 1970.
+    /// The time at which its response ended, since 1970.
     pub end: Duration,
-    /// Method.
+    /// Method of the request.
     pub method: Vec<u8>,
     /// Request target with its query.
     pub target: Vec<u8>,
-    /// The host asked for.
+    /// The requested host.
     pub host: Vec<u8>,
-    /// `User-Agent`.
+    /// The client's `User-Agent`.
     pub user_agent: Option<Vec<u8>>,
     /// `http` or `https`.
     pub scheme: &'static str,
     /// Version of HTTP, such as `1.1`.
     pub flavor: &'static str,
-    /// The labels of the route; none where no route took the request.
+    /// The labels of the route; none if no route matched the request.
     pub labels: Option<Arc<Labels>>,
-    /// Status sent.
+    /// Status sent to the client.
     pub status: u16,
     /// The client's address.
     pub client: IpAddr,

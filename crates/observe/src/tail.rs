@@ -1,8 +1,9 @@
-//! Requests as they end, for those who watch them: the console's live tail.
+//! Requests as they end, for viewers: the console's live tail.
 //!
-//! While nobody watches, a request costs one load. While somebody does, the worker offers each request that ends to each watcher, who
-//! keeps those with all words of its filter, as many as there is room for; the others are counted. A worker never waits: a request that
-//! ends while another thread has the lock is counted as missed.
+//! Without a viewer, a request costs one load. With viewers, the worker offers each request that ends to each
+//! of them. A viewer stores the requests that contain all words of its filter, up to a bound; further ones
+//! are counted. A worker never waits: a request that ends while another thread has the lock is counted as
+//! missed.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -13,10 +14,10 @@ use std::time::Duration;
 use model::Labels;
 
 use crate::Reason;
-use crate::access::Record;
+use crate::access::Values;
 use crate::limits::{TAIL_KEPT_MAX, TAIL_TEXT_BYTES_MAX, TAIL_WATCHERS_MAX, TAIL_WORDS_MAX};
 
-/// Where workers offer requests that have ended.
+/// The place where workers offer requests that have ended.
 #[derive(Debug, Default)]
 pub struct Tail {
     is_watched: AtomicBool,
@@ -28,53 +29,53 @@ pub struct Tail {
 struct Watchers {
     all: Vec<Watcher>,
     next_id: u64,
-    /// The text of a request that filters look into.
+    /// The text of a request that filters search.
     text: String,
 }
 
 #[derive(Debug)]
 struct Watcher {
     id: u64,
-    /// In lower case.
+    /// The words of the filter, in lower case.
     words: Vec<String>,
     seen: Seen,
 }
 
-/// Requests that a watcher has seen since it last asked.
+/// Requests that a viewer has got since its last call.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The first requests that have all words of the filter, in the order in which they ended.
+    /// The first requests that match the filter, in the order in which they ended.
     pub requests: Vec<Ended>,
-    /// All requests that have them, those included for which there was no room.
+    /// The number of all requests that match, including those without room.
     pub matched: u64,
-    /// All requests that were offered.
+    /// The number of all offered requests.
     pub ended: u64,
 }
 
-/// A request that has ended. Texts that a client sent may be cut off.
+/// A request that has ended. Texts of the client may be cut off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
-    /// When it ended, since 1970.
+    /// The time at which it ended, since 1970.
     pub at: Duration,
-    /// Method; empty where the request could not be read.
+    /// Method; empty if the request could not be parsed.
     pub method: String,
-    /// The host asked for; empty where there was none.
+    /// The requested host; empty without a host.
     pub host: String,
-    /// The path without the query, or the request line where the request could not be read.
+    /// The path without the query, or the request line if the request could not be parsed.
     pub path: String,
-    /// Status sent.
+    /// Status sent to the client.
     pub status: u16,
-    /// Why Forebay responded itself or broke the response off.
+    /// The reason why Forebay responded itself or aborted the response.
     pub reason: Option<Reason>,
-    /// Time from the first byte of the request to the last of the response.
+    /// Time from the first byte of the request to the last byte of the response.
     pub took: Duration,
-    /// Time from the first try to the end of the last endpoint's response; none if no endpoint was asked.
+    /// Time from the first try to the end of the last endpoint's response; none if no endpoint was tried.
     pub upstream: Option<Duration>,
     /// The endpoint of the last try.
     pub endpoint: Option<SocketAddr>,
     /// Number of tries.
     pub tries: usize,
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: Option<String>,
     /// The labels of the route.
     pub labels: Option<Arc<Labels>>,
@@ -84,7 +85,7 @@ pub struct Ended {
     pub sent_bytes: u64,
 }
 
-/// A place among those who watch. Its end gives it back.
+/// The registration of a viewer, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
     tail: Arc<Tail>,
@@ -92,8 +93,9 @@ pub struct Watch {
 }
 
 impl Tail {
-    /// Watches requests that have all of these words, in any case, in what is known of them: method, host and path, status and its class
-    /// (`5xx`), reason, object, cluster, endpoint and client. None if as many watch as may.
+    /// Registers a viewer of requests that contain all of these words, in any letter case, in one of their
+    /// values: method, host and path, status and its class (`5xx`), reason, object, cluster, endpoint and
+    /// client. None if the number of viewers has reached its bound.
     pub fn watch(self: &Arc<Self>, filter: &str) -> Option<Watch> {
         let mut watchers = self.lock();
         if watchers.all.len() == TAIL_WATCHERS_MAX {
@@ -107,19 +109,19 @@ impl Tail {
         Some(Watch { tail: Arc::clone(self), id })
     }
 
-    /// Whether anybody watches.
+    /// Whether a viewer is registered.
     pub fn is_watched(&self) -> bool {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// Shows a request to all who watch.
-    pub fn offer(&self, record: &Record<'_>, labels: Option<&Arc<Labels>>) {
+    /// Offers a request to all viewers.
+    pub fn offer(&self, values: &impl Values, labels: Option<&Arc<Labels>>) {
         let Ok(mut watchers) = self.watchers.try_lock() else {
             self.missed.fetch_add(1, Ordering::Relaxed);
             return;
         };
         let Watchers { all, text, .. } = &mut *watchers;
-        let ended = Ended::of(record, labels);
+        let ended = Ended::of(values, labels);
         text.clear();
         ended.describe(text);
         for watcher in all {
@@ -167,28 +169,30 @@ impl Drop for Watch {
 }
 
 impl Ended {
-    fn of(record: &Record<'_>, labels: Option<&Arc<Labels>>) -> Self {
-        let last = record.tries.last();
-        let times = || record.tries.iter().map(|one| one.response_time).sum::<Option<Duration>>();
+    fn of(values: &impl Values, labels: Option<&Arc<Labels>>) -> Self {
+        let tries = values.tries();
+        let last = tries.last();
+        let times = || tries.iter().map(|one| one.response_time).sum::<Option<Duration>>();
+        let request_line = || values.request_line().as_deref().map(text);
         Self {
-            at: record.time.unix,
-            method: text(record.method),
-            host: text(record.host),
-            path: text(record.path.or(record.request)),
-            status: record.status,
-            reason: record.reason,
-            took: record.request_time,
+            at: values.unix_time(),
+            method: values.method().map(text).unwrap_or_default(),
+            host: values.host().as_deref().map(text).unwrap_or_default(),
+            path: values.path().map(text).or_else(request_line).unwrap_or_default(),
+            status: values.status(),
+            reason: values.reason(),
+            took: values.request_time(),
             upstream: last.and_then(|_| times()),
             endpoint: last.map(|one| one.address),
-            tries: record.tries.len(),
-            cluster: record.upstream_name.map(str::to_owned),
+            tries: tries.len(),
+            cluster: values.upstream_name().map(str::to_owned),
             labels: labels.map(Arc::clone),
-            client: record.remote_addr,
-            sent_bytes: record.bytes_sent,
+            client: values.remote_addr(),
+            sent_bytes: values.bytes_sent(),
         }
     }
 
-    /// Appends the text that the words of a filter are looked for in.
+    /// Appends the text that filters search.
     fn describe(&self, out: &mut String) {
         let Self { method, host, path, status, client, .. } = self;
         // Writing to a string does not fail.
@@ -209,55 +213,90 @@ impl Ended {
     }
 }
 
-/// As much of a text as is shown.
-fn text(bytes: Option<&[u8]>) -> String {
-    let bytes = bytes.unwrap_or_default();
+/// The beginning of a text, as far as it is shown.
+fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(TAIL_TEXT_BYTES_MAX)]).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::access::{Time, Try};
+    use std::borrow::Cow;
+    use std::net::Ipv4Addr;
 
-    fn record<'a>(host: &'a str, path: &'a str, status: u16, tries: &'a [Try]) -> Record<'a> {
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1000));
-        Record {
-            time: Time { unix: Duration::from_secs(5), ..Time::default() },
-            remote_addr: nobody.ip(),
-            peer: nobody,
-            server: nobody,
-            remote_user: None,
-            request: None,
-            method: Some(b"GET"),
-            target: None,
-            path: Some(path.as_bytes()),
-            query: None,
-            scheme: "http",
-            tls: None,
-            protocol: None,
-            host: Some(host.as_bytes()),
-            forwarded: None,
-            status,
-            body_bytes_sent: 0,
-            bytes_sent: 100,
-            request_length: 0,
-            request_time: Duration::from_millis(3),
-            connection: 1,
-            connection_requests: 1,
-            upstream_name: Some("default-web-80"),
-            alternative_upstream_name: "",
-            cache_status: None,
-            reason: (status == 502).then_some(Reason::ConnectRefused),
-            tries,
-            request_id: None,
-            traceparent: None,
-            labels: None,
-            index: "",
-            hostname: "",
-            pid: 1,
-            named: &(),
+    use super::*;
+    use crate::access::{Connection, TimeForm, Try};
+
+    struct Request<'a> {
+        host: &'a str,
+        path: &'a str,
+        status: u16,
+        tries: &'a [Try],
+    }
+
+    const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 1000);
+
+    impl Values for Request<'_> {
+        fn remote_addr(&self) -> IpAddr {
+            NOBODY.ip()
         }
+
+        fn connection(&self) -> Connection<'_> {
+            Connection { peer: NOBODY, server: NOBODY, scheme: "http", tls: None, serial: 1, requests: 1 }
+        }
+
+        fn unix_time(&self) -> Duration {
+            Duration::from_secs(5)
+        }
+
+        fn write_time(&self, _: TimeForm, _: &mut Vec<u8>) {}
+
+        fn hostname(&self) -> &'static str {
+            ""
+        }
+
+        fn pid(&self) -> u32 {
+            1
+        }
+
+        fn method(&self) -> Option<&[u8]> {
+            Some(b"GET")
+        }
+
+        fn path(&self) -> Option<&[u8]> {
+            Some(self.path.as_bytes())
+        }
+
+        fn host(&self) -> Option<Cow<'_, [u8]>> {
+            Some(self.host.as_bytes().into())
+        }
+
+        fn status(&self) -> u16 {
+            self.status
+        }
+
+        fn bytes_sent(&self) -> u64 {
+            100
+        }
+
+        fn request_time(&self) -> Duration {
+            Duration::from_millis(3)
+        }
+
+        fn upstream_name(&self) -> Option<&str> {
+            Some("default-web-80")
+        }
+
+        fn reason(&self) -> Option<Reason> {
+            (self.status == 502).then_some(Reason::ConnectRefused)
+        }
+
+        fn tries(&self) -> &[Try] {
+            self.tries
+        }
+    }
+
+    fn request<'a>(host: &'a str, path: &'a str, status: u16, tries: &'a [Try]) -> Request<'a> {
+        Request { host, path, status, tries }
     }
 
     #[test]
@@ -277,9 +316,9 @@ mod tests {
             header_time: None,
             response_time: Some(third),
         };
-        tail.offer(&record("a.test", "/x", 502, &[one, one]), None);
-        tail.offer(&record("a.test", "/x", 200, &[]), None);
-        tail.offer(&record("b.test", "/X", 404, &[]), None);
+        tail.offer(&request("a.test", "/x", 502, &[one, one]), None);
+        tail.offer(&request("a.test", "/x", 200, &[]), None);
+        tail.offer(&request("b.test", "/X", 404, &[]), None);
         let seen = watches.each_ref().map(Watch::take);
         assert_eq!(seen.each_ref().map(|seen| seen.matched), [3, 1, 1, 1, 1]);
         assert!(seen.iter().all(|seen| seen.ended == 3 && seen.requests.len() as u64 == seen.matched));
@@ -297,7 +336,7 @@ mod tests {
         let watches: Vec<_> = std::iter::from_fn(|| tail.watch("x")).collect();
         assert_eq!(watches.len(), TAIL_WATCHERS_MAX);
         let long = "x".repeat(TAIL_TEXT_BYTES_MAX + 1);
-        (0..=TAIL_KEPT_MAX).for_each(|_| tail.offer(&record("a.test", &long, 200, &[]), None));
+        (0..=TAIL_KEPT_MAX).for_each(|_| tail.offer(&request("a.test", &long, 200, &[]), None));
         let seen = watches[0].take();
         assert_eq!((seen.requests.len(), seen.matched), (TAIL_KEPT_MAX, TAIL_KEPT_MAX as u64 + 1));
         assert_eq!(seen.requests[0].path.len(), TAIL_TEXT_BYTES_MAX);
@@ -308,7 +347,7 @@ mod tests {
         let tail = Arc::<Tail>::default();
         let watch = tail.watch("").unwrap();
         let locked = tail.lock();
-        tail.offer(&record("a.test", "/", 200, &[]), None);
+        tail.offer(&request("a.test", "/", 200, &[]), None);
         drop(locked);
         let seen = watch.take();
         assert_eq!((seen.ended, seen.matched), (1, 0));

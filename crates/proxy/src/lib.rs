@@ -1,191 +1,114 @@
-//! The data plane: client connections in, requests routed and forwarded, connections to endpoints kept.
+//! The data plane: client connections in, requests routed and forwarded, connections to endpoints pooled.
 //!
-//! One thread per CPU, each with an event loop of its own; a request never leaves the thread that it came in on. The
-//! modules stand in the order of a request's way through them: see `docs/life-of-a-request.md`.
+//! One thread per CPU, each with an event loop of its own; a request never leaves the thread that it came in
+//! on. The folders stand in the order of their imports, the users first (`ARCHITECTURE.md`);
+//! `docs/life-of-a-request.md` has the order of a request.
 //!
-//! Never in here: Kubernetes types, YAML, the filesystem but for nameless files in a folder that it is given, and files that `files` opens for it.
+//! Never in here: Kubernetes types, YAML, the filesystem but for nameless files in a folder that it is
+//! given, and files that `files` opens for it.
 
-mod thread;
-mod ticker;
-mod worker;
+mod listen;
 
-mod listener;
+mod drive;
 
-mod accept;
-mod admission;
-mod proxy_header;
-mod tls;
-
-mod conn;
-mod lingering;
-
-mod h1;
-mod h2;
-
-mod client;
+mod forward;
 
 mod cache;
-mod cache_head;
-mod caching;
+
+mod answer;
+
+mod admit;
+
+mod route;
+
+mod request;
+
+mod store;
+
 mod replicas;
-
-mod serve;
-mod stage;
-
-mod exchange;
-mod progress;
-mod report;
-
-mod lookup;
-
-mod conditions;
-
-mod script;
-
-mod filtered;
-mod filters;
-mod script_state;
-
-mod access;
-mod clients;
-
-pub mod guard;
-
-mod affinity;
-mod backend;
-mod pick;
-
-mod head;
-
-mod trace;
 
 mod upstream;
 
-mod subrequest;
-
-mod mirror;
-
-mod attempt;
-mod error_backend;
-mod errors;
-mod outbound;
-mod overload;
-mod present;
-mod recode;
-mod response;
-mod upload;
-
-mod folder;
-mod forms;
-mod parts;
-
-mod deliver;
-
 mod body;
-mod tunnel;
 
-mod stream;
+mod io;
 
-mod fault;
-mod reply;
-
-mod values;
-
-mod edits;
-
-mod record;
-
-pub mod explain;
-
-mod limit_redis;
 mod limits;
 mod load;
 mod options;
-
-mod buffer;
-mod cgi;
-mod clock;
-mod deadline;
-mod pace;
-mod parting;
-mod pipe;
-mod places;
-mod random;
-mod socket;
-mod spare;
-mod sys;
+#[cfg(test)]
+mod testing;
 mod tls_cells;
+mod worker;
 
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aws_lc_rs::rand::{SecureRandom, SystemRandom};
-use jiff::tz::TimeZone;
+use clients::Clients;
+use clients::abuse::Abuse;
+use clients::quota::RedisState;
+use clock::{Clock, Start};
+use count_exchange::{CountExchange, Parts, Replicas};
 use model::ListenerId;
 use observe::Registry;
-use observe::access::TimeCache;
-use observe::log::{Kind, Sink, Writer};
+use observe::log::{Kind, Writer};
 use observe::spans::SpanExporter;
 use routing::Snapshot;
 use tokio::sync::watch;
 
+use crate::admit::guard::{GuardHandle, Relief};
 use crate::body::BodyStore;
-use crate::cache::Cache;
-use crate::clients::abuse::Abuse;
-use crate::clients::{Clients, Store};
-use crate::clock::{Clock, Start};
-use crate::deadline::Deadlines;
-use crate::forms::Forms;
-use crate::guard::{GuardHandle, Relief};
-use crate::limit_redis::{RedisParts, RedisThread};
+use crate::io::deadline::Deadlines;
+use crate::io::ticker::Ticker;
+use crate::io::tls::{SharedTls, TlsListeners};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
-use crate::listener::{Bound, ClosedByWorker};
-use crate::parting::Stopping;
-use crate::replicas::{Announcer, CountExchange, CountParts, CountThread};
-use crate::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
-use crate::ticker::Ticker;
-use crate::tls::{SharedTls, TlsListeners};
+use crate::listen::listener::{Bound, ClosedByWorker};
+use crate::listen::parting::Stopping;
+use crate::listen::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
+use crate::replicas::Announcer;
+use crate::store::Cache;
+use crate::store::forms::Forms;
 use crate::upstream::{Pool, SharedPool, Sources};
-use crate::worker::{Log, Published, WorkerParts};
+use crate::worker::{Log, Published, SharedParts, WorkerParts};
 
-pub use crate::cache::{CacheFigures, Purge};
-pub use crate::clients::abuse::{ClientKey, NoClient, NoticedClient, Whom};
-pub use crate::limit_redis::{LimitRedis, PasswordSource};
+pub use crate::admit::guard;
+pub use crate::drive::explain;
 pub use crate::limits::CACHE_BYTES_MIN;
-pub use crate::listener::ClosedPorts;
+pub use crate::listen::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
 pub use crate::replicas::{Elsewhere, ReplicaSecret, other_replicas};
+pub use crate::store::{CacheFigures, Purge};
+pub use clients::abuse::{ClientKey, ClientSelector, NoClient, NoticedClient};
+pub use count_exchange::{LimitRedis, PasswordSource};
 
 /// A running proxy.
 pub struct Proxy {
     addresses: Vec<(ListenerId, SocketAddr)>,
     published: watch::Sender<Published>,
-    /// What handshakes of all generations have in common.
+    /// TLS state shared by all generations of the configuration.
     shared_tls: Arc<SharedTls>,
     stopping: watch::Sender<Stopping>,
     guard: GuardHandle,
     acknowledged: Arc<Acknowledged>,
     closed: Arc<watch::Sender<ClosedPorts>>,
-    /// The workers have it, and with them it ends.
+    /// The cache, which the workers own.
     cache: Weak<Cache>,
-    /// What is known of the behaviour of clients, and where the time of that begins.
+    /// State of abusive clients, which the workers own, and the start of its times.
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
-    /// Tells other replicas, or Redis, what is counted, where they count together.
-    counting: Counting,
-    threads: Vec<JoinHandle<io::Result<()>>>,
+    /// The exchange of counts with other replicas or Redis.
+    counting: Option<CountExchange>,
+    threads: Vec<JoinHandle<std::io::Result<()>>>,
     ticker: Ticker,
     /// Sends spans of traced requests.
     spans: SpanExporter,
 }
 
-/// Tells what a proxy serves.
+/// Reports a proxy's state, purges its cache, and lifts verdicts on clients.
 #[derive(Clone)]
 pub struct Observer {
     published: watch::Receiver<Published>,
@@ -198,39 +121,40 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// What is done at present about what the process is short of.
+    /// The present relief from shortages.
     pub fn relief(&self) -> Relief {
         *self.relief.borrow()
     }
 
-    /// The clients whose behaviour was noticed, those first against whom something is held.
+    /// The clients with conspicuous behaviour, those under a verdict first.
     pub fn noticed_clients(&self) -> Vec<NoticedClient> {
         let (abuse, start) = &self.abuse;
         abuse.upgrade().map(|abuse| abuse.list(Clock::new(*start).now())).unwrap_or_default()
     }
 
-    /// Forgets what is held against clients. Returns against how many something was.
-    pub fn release_clients(&self, whom: &Whom) -> usize {
-        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(whom))
+    /// Lifts the verdicts on clients. Returns how many clients were under a verdict.
+    pub fn release_clients(&self, clients: &ClientSelector) -> usize {
+        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(clients))
     }
 
-    /// Forgets what is kept and one of these is about, in both tiers. Whoever asks for it once this has returned is given nothing of what was
-    /// asked for before. Returns how many responses were in memory; none without a cache. It looks at everything that is in memory.
+    /// Purges the responses that match, in memory and on disk. A request that begins after this has returned
+    /// gets no response that was requested before. Returns the number of responses removed from memory; none
+    /// without a cache. It scans everything in memory.
     pub fn purge(&self, purges: &[Purge]) -> Option<u64> {
         self.cache.upgrade().map(|cache| cache.purge(purges))
     }
 
-    /// Has all other replicas forget the same, where a cache is shared. It needs a runtime with timers.
+    /// Has all other replicas purge the same, where a cache is shared.
     pub async fn purge_elsewhere(&self, purges: &[Purge]) -> Elsewhere {
         self.announcer.purge(&self.snapshot(), purges).await
     }
 
-    /// Whether what is kept is on disk too.
+    /// Whether the cache has a disk.
     pub fn has_disk(&self) -> bool {
         self.cache.upgrade().is_some_and(|cache| cache.store().has_tier())
     }
 
-    /// How full the cache is. None without one. It takes locks that requests take too, for some steps each.
+    /// Figures of the cache. None without one. It takes locks that requests take too, for some steps each.
     pub fn cache_figures(&self) -> Option<CacheFigures> {
         self.cache.upgrade().map(|cache| cache.figures())
     }
@@ -255,32 +179,35 @@ impl Observer {
         self.acknowledged.reached(generation).await;
     }
 
-    /// The ports of the configuration in force that a worker cannot listen at, and why. They are tried again and again.
+    /// The ports of the configuration in force that a worker cannot bind, and why. They are retried again
+    /// and again.
     pub fn closed_ports(&self) -> watch::Receiver<ClosedPorts> {
         self.closed.subscribe()
     }
 }
 
 impl Proxy {
-    /// Binds the listeners of HTTP and HTTPS and starts the workers. Nothing runs if one of them cannot be bound. All other ports, and those
-    /// that come with a later configuration, are tried again and again.
+    /// Binds the listeners of HTTP and HTTPS and starts the workers. Nothing runs if one of them cannot be
+    /// bound. All other ports, and those of a later configuration, are retried again and again.
     ///
     /// # Errors
-    /// Which listener cannot be bound and why; or that a thread cannot be started.
+    /// The listener that cannot be bound, with the error; or that a thread cannot be started.
     pub fn start(
         options: &Options,
         snapshot: Arc<Snapshot>,
         registry: &Arc<Registry>,
         log: &Writer,
-    ) -> io::Result<Self> {
+    ) -> std::io::Result<Self> {
         let (workers, start) = (options.workers.len(), Clock::begin());
-        let Bound { addresses, by_worker } = listener::bind_first(&snapshot, workers)?;
-        let (shared_tls, spans) = (SharedTls::new(start)?, spans(registry, &snapshot)?);
+        let Bound { addresses, by_worker } = crate::listen::listener::bind_first(&snapshot, workers)?;
+        let shared_tls = SharedTls::new(start, options.fallback_certificate.as_ref())?;
+        let spans = spans(registry, &snapshot)?;
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let ((stopping, stops), shared_pool) = (watch::channel(Stopping::No), SharedPool::new(workers));
         let (bodies, clients, (cache, forms)) = (bodies(options)?, clients(options, start)?, memory(options));
         let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
+        let (announcer, mut announcements) = Announcer::new(options.replica_secret.is_some());
         let mut proxy = Self {
             addresses,
             published,
@@ -290,67 +217,62 @@ impl Proxy {
             closed: Arc::default(),
             cache: cache.as_ref().map(Arc::downgrade).unwrap_or_default(),
             abuse: (Arc::downgrade(&clients.abuse), start),
-            announcer: Announcer::new(options.replica_secret.clone(), start),
+            announcer,
             counting: counting(options, &clients, &control, start, registry)?,
             threads: Vec::new(),
             ticker: ticker(&guard, &clients.abuse, start, registry)?,
             guard,
             spans,
         };
+        let shared = SharedParts {
+            clients,
+            bodies,
+            files: options.files.clone(),
+            cache,
+            forms,
+            replica_secret: options.replica_secret.clone(),
+            budget: options.budget,
+            notices: proxy.guard.notices(),
+        };
         for (index, (&cpu, sockets)) in options.workers.iter().zip(by_worker).enumerate() {
             let (acknowledgement, closed) = proxy.told_by(index);
             let control = Control::new(&control, &stops, proxy.guard.orders());
-            let (ticks, notices) = (proxy.guard.tick(index), proxy.guard.notices());
-            let thread = WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks };
+            let (ticks, announcements) = (proxy.guard.tick(index), announcements.take());
+            let thread =
+                WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks, announcements };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
-            let (hostname, clients) = (Arc::from(options.hostname.as_str()), Arc::clone(&clients));
-            let (bodies, spans, budget) = (Arc::clone(&bodies), proxy.spans.sink(), options.budget);
-            let (files, cache, forms) = (options.files.clone(), cache.clone(), forms.clone());
-            let replica_secret = options.replica_secret.clone();
+            let (hostname, spans) = (Arc::from(options.hostname.as_str()), proxy.spans.sink());
+            let shared = shared.clone();
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone(), Arc::clone(&thread.ticks));
-                let (sources, timing) = (Sources::new(sources), Rc::clone(&deadlines));
-                let pool = Pool::new(index, clock.clone(), timing, shared_pool, registry, sources);
-                let parts = WorkerParts {
-                    clock,
-                    deadlines,
-                    pool,
-                    clients,
-                    bodies,
-                    files,
-                    cache,
-                    forms,
-                    replica_secret,
-                    recorder,
-                    log: log_of(sink, streams, hostname),
-                    spans,
-                    budget,
-                    notices,
-                    share: Share { index: index as u32, of: workers as u32 },
-                };
-                thread::run(thread, parts)
+                let pool = Pool::new(index, &clock, &deadlines, shared_pool, registry, Sources::new(sources));
+                let log = Log::new(sink, streams, hostname);
+                let share = Share { index: index as u32, of: workers as u32 };
+                let parts = WorkerParts { clock, deadlines, pool, recorder, log, spans, share, shared };
+                listen::thread::run(thread, parts)
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }
         Ok(proxy)
     }
 
-    /// How a worker tells what it serves, and where it cannot listen.
+    /// The ends through which a worker reports the generation that it serves and the ports that it cannot
+    /// bind.
     fn told_by(&self, worker: usize) -> (Acknowledgement, ClosedByWorker) {
         let acknowledgement = Acknowledgement { all: Arc::clone(&self.acknowledged), worker };
         (acknowledgement, ClosedByWorker { all: Arc::clone(&self.closed), worker })
     }
 
-    /// Where clients of HTTP and HTTPS connect to, with the ports that were chosen: for the listeners of the configuration that it was
-    /// started with, in their order.
+    /// Addresses of the HTTP and HTTPS listeners of the first configuration, in their order, with the ports
+    /// that were chosen.
     pub fn addresses(&self) -> &[(ListenerId, SocketAddr)] {
         &self.addresses
     }
 
-    /// Has the workers go over to another configuration. Requests that have begun keep theirs.
+    /// Publishes another configuration to the workers. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
         let tls_listeners =
             TlsListeners::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().tls_listeners));
@@ -360,7 +282,7 @@ impl Proxy {
         self.published.send_replace(Published { snapshot, tls_listeners });
     }
 
-    /// For those who want to know what is served.
+    /// An observer of the proxy's state.
     pub fn observer(&self) -> Observer {
         Observer {
             published: self.published.subscribe(),
@@ -373,13 +295,14 @@ impl Proxy {
         }
     }
 
-    /// For who measures what the process has too little of.
+    /// The handle for the thread that measures shortages.
     pub fn guard(&self) -> GuardHandle {
         self.guard.clone()
     }
 
-    /// Says that [`stop`](Self::stop) will come after this time. Until then everything is served, but connections of clients end with a
-    /// request, one after the other: whoever connects anew may find another proxy, and hardly any are left to be closed without a request.
+    /// Announces that [`stop`](Self::stop) follows after this time. Until then everything is served, but
+    /// client connections are closed with a response, one after the other: clients that reconnect may reach
+    /// another proxy, and hardly any connection is left to be closed while idle.
     pub fn stop_after(&self, time: Duration) {
         self.stopping.send_replace(Stopping::After(time));
     }
@@ -392,11 +315,11 @@ impl Proxy {
     /// Waits for the workers to end.
     ///
     /// # Errors
-    /// That of the first worker whose event loop failed.
+    /// The error of the first worker whose event loop failed.
     ///
     /// # Panics
-    /// Where a worker has panicked, with what it said.
-    pub fn join(self) -> io::Result<()> {
+    /// Where a worker has panicked, with its message.
+    pub fn join(self) -> std::io::Result<()> {
         for thread in self.threads {
             match thread.join() {
                 Ok(result) => result?,
@@ -404,82 +327,63 @@ impl Proxy {
             }
         }
         drop(self.counting);
-        // Their deadlines, too, were its ticks.
+        // The workers' deadlines needed its ticks until here.
         drop(self.ticker);
-        // All spans have been left, and are sent now.
+        // All spans have been queued, and are sent now.
         drop(self.spans);
         Ok(())
     }
 }
 
-/// What sends spans of traced requests.
-fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> io::Result<SpanExporter> {
+/// The exporter for spans of traced requests.
+fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> std::io::Result<SpanExporter> {
     let spans = SpanExporter::new(registry);
     spans.configure(snapshot.settings.span_export.as_ref())?;
     Ok(spans)
 }
 
-/// What the checks of clients remember.
-fn clients(options: &Options, start: Start) -> io::Result<Arc<Clients>> {
-    let store = options.limit_redis.as_ref().map(|_| Store::new(Clock::new(start).unix()));
-    Clients::start(options.workers.len(), store)
+/// The memory of the checks of clients.
+fn clients(options: &Options, start: Start) -> std::io::Result<Arc<Clients>> {
+    let redis = options.limit_redis.as_ref().map(|_| RedisState::new(Clock::new(start).unix()));
+    Clients::start(options.workers.len(), redis, io::sys::yield_to_others)
 }
 
-/// The thread that has replicas count together, if they do.
-#[derive(Debug)]
-enum Counting {
-    Alone,
-    /// They tell each other.
-    Replicas(#[expect(dead_code, reason = "it runs until it is dropped")] CountThread),
-    /// Redis counts.
-    Redis(#[expect(dead_code, reason = "it runs until it is dropped")] RedisThread),
-}
-
-/// Starts what has replicas count together: Redis where there is one.
+/// Starts the exchange of counts, if they are shared: with Redis where there is one.
 fn counting(
     options: &Options,
     clients: &Arc<Clients>,
     published: &watch::Receiver<Published>,
     start: Start,
     registry: &Arc<Registry>,
-) -> io::Result<Counting> {
+) -> std::io::Result<Option<CountExchange>> {
+    let parts =
+        Parts { clients: Arc::clone(clients), clock: Clock::new(start), recorder: registry.recorder() };
     if let Some(redis) = options.limit_redis.clone() {
-        let (clients, clock) = (Arc::clone(clients), Clock::new(start));
-        let parts = RedisParts { redis, clients, clock, recorder: registry.recorder() };
-        return RedisThread::start(parts).map(Counting::Redis);
+        return CountExchange::with_redis(redis, parts).map(Some);
     }
     let (Some(secret), Some(port)) = (&options.replica_secret, options.replicas_udp_port) else {
-        return Ok(Counting::Alone);
+        return Ok(None);
     };
-    let mut replica = [0; 8];
-    SystemRandom::new().fill(&mut replica).map_err(|_| io::Error::other("no randomness"))?;
-    let parts = CountParts {
-        exchange: CountExchange::new(secret.clone(), u64::from_be_bytes(replica)),
-        port,
-        clients: Arc::clone(clients),
-        published: published.clone(),
-        clock: Clock::new(start),
-        recorder: registry.recorder(),
+    let published = published.clone();
+    let replicas = move || {
+        let snapshot = Arc::clone(&published.borrow().snapshot);
+        let own = snapshot.settings.replicas.as_ref().map(|replicas| replicas.own);
+        Replicas { own, others: other_replicas(&snapshot).iter().map(SocketAddr::ip).collect() }
     };
-    CountThread::start(parts).map(Counting::Replicas)
+    CountExchange::with_replicas(secret.key().clone(), port, replicas, parts).map(Some)
 }
 
-/// A worker's end of the access log.
-fn log_of(sink: Sink, streams: Sink, hostname: Arc<str>) -> Log {
-    Log { sink, streams, time: TimeCache::new(TimeZone::system()), hostname, pid: std::process::id() }
-}
-
-/// Tells the workers that time passes, and judges clients beside that.
+/// Starts the thread that sends ticks to the workers and judges clients.
 fn ticker(
     guard: &GuardHandle,
     abuse: &Arc<Abuse>,
     start: Start,
     registry: &Arc<Registry>,
-) -> io::Result<Ticker> {
+) -> std::io::Result<Ticker> {
     Ticker::start(guard.ticks(), Clock::new(start), judging(abuse, start, registry))
 }
 
-/// Judges clients by what the workers have counted, at each tick.
+/// Judges clients by the workers' counts, at each tick.
 fn judging(abuse: &Arc<Abuse>, start: Start, registry: &Arc<Registry>) -> impl FnMut() + Send + 'static {
     let (abuse, registry, clock) = (Arc::downgrade(abuse), Arc::clone(registry), Clock::new(start));
     move || {
@@ -490,13 +394,13 @@ fn judging(abuse: &Arc<Abuse>, start: Start, registry: &Arc<Registry>) -> impl F
     }
 }
 
-/// Where bodies of requests are kept that are read whole.
-fn bodies(options: &Options) -> io::Result<Arc<BodyStore>> {
+/// Storage for request bodies that are read whole.
+fn bodies(options: &Options) -> std::io::Result<Arc<BodyStore>> {
     let folder = options.body_folder.as_ref().map(OwnedFd::try_clone).transpose()?;
     Ok(Arc::new(BodyStore::new(folder)))
 }
 
-/// The cache, and what keeps compressed forms of what is in memory.
+/// The cache, and the table of compressed forms of contents in memory.
 fn memory(options: &Options) -> (Option<Arc<Cache>>, Option<Arc<Forms>>) {
     let for_forms = options.cache_bytes.unwrap_or(0) / CACHE_FORMS_SHARE;
     let cache = |bytes| Cache::with_disk(bytes - for_forms, options.cache_disk.clone());

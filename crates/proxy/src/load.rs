@@ -1,32 +1,32 @@
-//! How busy the worker's thread is, measured once per tick.
+//! CPU load of the worker's thread, measured once per tick.
 
 use std::cell::Cell;
 
+use clock::Moment;
+use coders::Load;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::body::Load;
-use crate::clock::Moment;
 use crate::limits::TICK;
 
-/// What was measured at the last tick; none before the first.
+/// The measurement of the last tick; none before the first.
 #[derive(Default)]
 pub(crate) struct LoadMeter(Cell<Option<(Moment, u64)>>);
 
 impl LoadMeter {
-    /// The load since this was asked last; none the first time.
+    /// The load since the last call; none the first time.
     pub(crate) fn measure(&self, now: Moment) -> Option<Load> {
         let cpu = thread_nanos();
         let (before, cpu_before) = self.0.replace(Some((now, cpu)))?;
         Some(load(now.since(before).as_nanos() as u64, cpu - cpu_before))
     }
 
-    /// The next one is the first again.
+    /// Forgets the last measurement: the next call is the first again.
     pub(crate) fn forget(&self) {
         self.0.set(None);
     }
 }
 
-/// The load of a time between two ticks, of which the thread has run a part.
+/// The load between two ticks, from the elapsed time and the thread's CPU time.
 fn load(elapsed_nanos: u64, cpu_nanos: u64) -> Load {
     let late_nanos = elapsed_nanos.saturating_sub(TICK.as_nanos() as u64);
     let busy = cpu_nanos.saturating_mul(1000).checked_div(elapsed_nanos).unwrap_or(0);
@@ -36,7 +36,8 @@ fn load(elapsed_nanos: u64, cpu_nanos: u64) -> Load {
     }
 }
 
-/// CPU time of this thread. A system call, other than the time of day: once per tick, and only where anything is compressed.
+/// CPU time of this thread. Unlike the time of day it takes a system call: once per tick, and only where
+/// anything is compressed.
 #[expect(clippy::cast_sign_loss, reason = "no clock of CPU time is below zero")]
 fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);

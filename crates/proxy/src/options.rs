@@ -1,65 +1,69 @@
-//! What a proxy is started with.
+//! Options of a proxy, fixed at its start.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use cache_disk::Disk;
+use count_exchange::LimitRedis;
 
-use crate::limit_redis::LimitRedis;
 use crate::replicas::ReplicaSecret;
 
-/// What does not change while a proxy runs.
+/// Options that do not change while a proxy runs.
 #[derive(Debug)]
 pub struct Options {
-    /// One worker for each entry, which is the CPU that it stays on, if any.
+    /// One worker for each entry, which is the CPU that it is pinned to, if any.
     pub workers: Vec<Option<usize>>,
-    /// Local addresses to connect to endpoints from; empty to have the kernel choose.
+    /// Local addresses to connect to endpoints from; empty to let the kernel choose.
     pub source_addresses: Vec<IpAddr>,
-    /// What one worker may have open.
+    /// Limits of one worker's descriptors.
     pub budget: Budget,
-    /// Folder for the bodies of requests that are too long to be kept in memory; none to keep none of these.
+    /// Folder for request bodies that are too long for memory; none to stream these.
     pub body_folder: Option<OwnedFd>,
-    /// Memory for responses that are kept, in bytes; none to keep none.
+    /// Memory for cached responses, in bytes; none for no cache.
     pub cache_bytes: Option<u64>,
-    /// What other replicas are known by; none to share nothing with them.
+    /// The secret of the replicas; none to share nothing with them.
     pub replica_secret: Option<ReplicaSecret>,
-    /// UDP port at which they tell each other what they count, the same for all; none to have each count alone.
+    /// UDP port at which replicas exchange their counts, the same for all; none to have each count alone.
     pub replicas_udp_port: Option<u16>,
-    /// Redis that counts what replicas count together, in place of their telling each other.
+    /// Redis that counts for all replicas, in place of their exchange.
     pub limit_redis: Option<LimitRedis>,
     /// Files that routes may serve; none where there are none to be served.
     pub files: Option<Arc<files::Store>>,
     /// The second tier of the cache, if there is one.
     pub cache_disk: Option<Arc<Disk>>,
+    /// Certificate for hosts without their own where no default one is configured; without it, their
+    /// handshakes fail.
+    pub fallback_certificate: Option<model::Certificate>,
     /// The machine's name, for the access log.
     pub hostname: String,
 }
 
-/// Which part of what is there for all workers is a worker's.
+/// A worker's share of a global limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     pub(crate) index: u32,
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) of: u32,
 }
 
 impl Share {
-    /// The worker's part of a number: as much as the others', what is left over goes to the first ones, and it is never nothing.
+    /// The worker's share of a number: an equal part, with the remainder going to the first workers, and at
+    /// least one.
     pub(crate) fn of(self, whole: u32) -> usize {
         let left_over = u32::from(self.index < whole % self.of);
         (whole / self.of + left_over).max(1) as usize
     }
 }
 
-/// What a worker may have open at a time, as far as clients decide it. Each takes a descriptor.
+/// Limits of a worker's descriptors that clients cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Client connections. For another one, connections that wait for a request are closed, those that have waited for longest
-    /// first; where all are busy it is answered 503.
+    /// Client connections. For another one, idle connections are closed, the longest idle first; where all
+    /// are busy it is answered with 503.
     pub connections: usize,
-    /// Clients of UDP services. For another one, a session without an answer is ended, or else the one that has been idle for
-    /// longest.
+    /// UDP sessions. For another one, a session without a response is ended, or else the one that has been
+    /// idle for longest.
     pub datagram_sessions: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The counters of hosts over TLS that lead to endpoints without HTTP, for as long as such a host is part of a configuration: connections
-//! come and go, and what they have counted stays.
+//! Counters of TLS hosts whose endpoints do not speak HTTP, for as long as such a host is configured:
+//! connections come and go, and their counts remain.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,15 +8,16 @@ use std::sync::{Arc, Weak};
 use model::{ListenerId, TlsStream};
 use observe::StreamCells;
 
-/// The counters of a worker by listener and by the address of what is configured, which stays while that does.
+/// A worker's counters by listener and by the address of the configured stream, which is stable while it is
+/// configured.
 #[derive(Default)]
 pub(crate) struct TlsCells(RefCell<HashMap<(ListenerId, usize), Counted>>);
 
-/// What is configured, and its counters.
+/// A configured stream, and its counters.
 type Counted = (Weak<TlsStream>, Arc<StreamCells>);
 
 impl TlsCells {
-    /// Those of what is configured at a listener. They are made when the first connection comes.
+    /// The counters of a stream at a listener, created with the first connection.
     pub(crate) fn get(
         &self,
         listener: ListenerId,
@@ -28,13 +29,13 @@ impl TlsCells {
         if let Some((_, cells)) = all.get(&key).filter(|(known, _)| known.strong_count() > 0) {
             return Arc::clone(cells);
         }
-        // No other can have the address while what it was made for is there.
+        // No other stream can have the address while this one exists.
         let cells = make();
         all.insert(key, (Arc::downgrade(stream), Arc::clone(&cells)));
         cells
     }
 
-    /// Forgets those of what is no more configured.
+    /// Removes the counters of streams that are no longer configured.
     pub(crate) fn sweep(&self) {
         self.0.borrow_mut().retain(|_, (stream, _)| stream.strong_count() > 0);
     }

@@ -1,8 +1,12 @@
 //! A worker: one thread with an event loop of its own, and everything that its requests need.
 //!
-//! Nothing in here is shared with other workers but the idle upstream connections, which another may take.
+//! Nothing in here is shared with other workers except the idle upstream connections, which another may
+//! take.
 
+mod log;
 mod notices;
+mod offline;
+mod parts;
 mod upkeep;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -13,10 +17,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clients::Clients;
+use clients::abuse::AbuseCounter;
+use clock::{Clock, Moment, Random};
+use coders::Coders;
 use model::template::Variable;
 use model::{ClusterId, HostName, Labels, ListenerId, Settings};
-use observe::access::TimeCache;
-use observe::log::Sink;
 use observe::spans::SpanSink;
 use observe::{Counter, Gauge, Reason, Recorder};
 use routing::Snapshot;
@@ -24,33 +30,32 @@ use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
 use wire::h1::{Request, RequestLimits, Response};
 
-use crate::body::{BodyStore, Coders};
-use crate::buffer::Buffers;
-use crate::cache::Cache;
-use crate::clients::Clients;
-use crate::clients::abuse::AbuseCounter;
-use crate::clock::{Clock, Moment};
-use crate::deadline::{Deadline, Deadlines};
-use crate::forms::Forms;
-use crate::guard::Relief;
+use crate::admit::guard::Relief;
+use crate::body::BodyStore;
+use crate::drive::lingering::Lingering;
+use crate::io::buffer::Buffers;
+use crate::io::deadline::{Deadline, Deadlines};
+use crate::io::permits::Permits;
+use crate::io::pipe::Pipes;
+use crate::io::spare::Spare;
+use crate::io::tls::{HandshakeLimiter, TlsListeners};
 use crate::limits::{
-    CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UDP_SESSIONS_MAX, UNHELD_TOLD_INTERVAL,
+    ABUSE_DELAYED_MAX, CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UDP_SESSIONS_MAX,
+    UNHELD_TOLD_INTERVAL,
 };
-use crate::lingering::Lingering;
+use crate::listen::parting::Parting;
 use crate::load::LoadMeter;
 use crate::options::{Budget, Share};
-use crate::parting::Parting;
-use crate::pipe::Pipes;
-use crate::places::Places;
-use crate::random::Random;
-use crate::replicas::{Peers, ReplicaSecret};
-use crate::spare::Spare;
-use crate::tls::{HandshakeLimiter, TlsListeners};
+use crate::replicas::Peers;
+use crate::store::Cache;
+use crate::store::forms::Forms;
 use crate::tls_cells::TlsCells;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
+pub(crate) use log::Log;
 pub(crate) use notices::Notices;
+pub(crate) use parts::{SharedParts, WorkerParts};
 
-/// What a worker owns.
+/// The state of a worker.
 pub(crate) struct Worker {
     pub(crate) clock: Clock,
     pub(crate) deadlines: Rc<Deadlines>,
@@ -58,80 +63,83 @@ pub(crate) struct Worker {
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
     pub(crate) pool: Pool,
-    /// Clusters whose limits have something to do on ticks.
+    /// Clusters whose limits have work to do on ticks.
     limited: RefCell<Vec<Rc<ClusterLimits>>>,
     pub(crate) handshakes: HandshakeLimiter,
-    /// What is known of clients, shared by all workers.
+    /// Rates, quotas and credentials of clients, shared by all workers.
     pub(crate) clients: Arc<Clients>,
-    /// What clients do, as far as this worker sees it.
+    /// Counts of clients' behaviour on this worker.
     pub(crate) abuse: AbuseCounter,
+    /// Slots for delayed requests of abusive clients.
+    pub(crate) delayed: Permits,
     /// Room for bodies that are read whole, shared by all workers.
     pub(crate) bodies: Arc<BodyStore>,
-    /// Responses that are kept, shared by all workers; none where there is no memory for any.
+    /// Cached responses, shared by all workers; none without a cache.
     pub(crate) cache: Option<Arc<Cache>>,
-    /// Compressed forms of what is in memory, shared by all workers; none where nothing is.
+    /// Compressed forms of contents in memory, shared by all workers; none where nothing is stored in
+    /// memory.
     pub(crate) forms: Option<Arc<Forms>>,
     /// Other replicas of this Forebay.
     pub(crate) peers: Peers,
-    /// Requests that bring what is kept up to date.
-    pub(crate) refreshes: Places,
-    /// What compresses and takes compression away.
+    /// Slots for refreshes of stale responses.
+    pub(crate) refreshes: Permits,
+    /// Encoders and decoders of content codings.
     pub(crate) coders: Rc<Coders>,
     load: LoadMeter,
     /// Files that are served, shared by all workers; none where there is no root for them.
     pub(crate) files: Option<Arc<::files::Store>>,
     /// Counters of connections over TLS that do not speak HTTP.
     pub(crate) tls_cells: TlsCells,
-    /// Copies of requests that are at work.
-    pub(crate) mirrors: Places,
+    /// Slots for mirrored requests.
+    pub(crate) mirrors: Permits,
     pub(crate) recorder: RefCell<Recorder>,
-    /// For requests that no route took.
+    /// Labels for requests without a route.
     pub(crate) no_labels: Arc<Labels>,
-    pub(crate) log: RefCell<Log>,
-    /// Where spans of traced requests are left.
+    pub(crate) log: Log,
+    /// The queue for spans of traced requests.
     pub(crate) spans: SpanSink,
     config: RefCell<Rc<WorkerConfig>>,
     /// Memory for the heads of requests and responses.
     pub(crate) requests: Spare<Request>,
     pub(crate) responses: Spare<Response>,
     date: RefCell<(u64, Rc<str>)>,
-    /// Client connections that are read from after their last response.
+    /// Client connections that are still read after their last response.
     pub(crate) lingering: Lingering,
     draining: Cell<bool>,
     parting: Cell<Option<Parting>>,
     connections: Cell<usize>,
-    /// Of them, those that have been told to close and have not yet.
+    /// Connections among them that have been woken to close and have not closed yet.
     leaving: Cell<usize>,
     datagram_sessions: Cell<usize>,
     budget: Budget,
-    /// What is done about what the process has too little of.
+    /// Relief from shortages, as ordered by the guard.
     relief: Cell<Relief>,
     share: Share,
-    /// A descriptor that is given up to take and turn away a connection when there are no others.
+    /// A descriptor that is given up to accept and refuse a connection when there are no others.
     spare_descriptor: RefCell<Option<OwnedFd>>,
-    /// What the log has been told, be it by another worker.
+    /// Notices for the log, shared by all workers.
     pub(crate) notices: Arc<Notices>,
-    /// When it was last told that a body is passed on which ought to be read whole.
+    /// When a warning about streamed bodies that should be read whole was last logged.
     told_of_unheld: Cell<Option<Moment>>,
-    /// When it was last told that levels of compression fall.
+    /// When a warning about lowered compression levels was last logged.
     told_of_ease: Cell<Option<Moment>>,
     serial: Cell<u64>,
-    /// A connection has been closed.
+    /// Notified when a connection has been closed.
     closed: Notify,
 }
 
-/// A configuration with what has been made of it for all workers.
+/// A configuration, with the TLS configurations derived from it for all workers.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// How handshakes are answered.
+    /// TLS configurations by listener.
     pub(crate) tls_listeners: Arc<TlsListeners>,
 }
 
 /// A configuration as one worker uses it.
 pub(crate) struct WorkerConfig {
     pub(crate) snapshot: Arc<Snapshot>,
-    /// How handshakes are answered.
+    /// TLS configurations by listener.
     pub(crate) tls_listeners: Arc<TlsListeners>,
     /// By id; there may be gaps.
     clusters: Vec<Option<Rc<Upstream>>>,
@@ -141,51 +149,21 @@ pub(crate) struct WorkerConfig {
     pub(crate) logs_request_bodies: bool,
 }
 
-/// A cluster of a configuration, made ready when it is first asked for: most workers of a large installation never see most of
-/// the clusters.
+/// A cluster of a configuration, prepared on first use: most workers of a large installation never use most
+/// of the clusters.
 struct Upstream {
     model: Arc<model::Cluster>,
-    /// What lives on when the cluster changes; made when the cluster is first ready.
+    /// State that outlives changes of the cluster; created when the cluster is first prepared.
     state: OnceCell<Rc<ClusterState>>,
     ready: OnceCell<Cluster>,
-    /// Part of the configuration that new requests get.
+    /// Whether it is part of the configuration that new requests get.
     is_in_force: Cell<bool>,
-}
-
-/// The worker's end of the access log.
-pub(crate) struct Log {
-    pub(crate) sink: Sink,
-    /// For TCP connections and UDP sessions.
-    pub(crate) streams: Sink,
-    pub(crate) time: TimeCache,
-    pub(crate) hostname: Arc<str>,
-    /// The process. To ask for it is a system call.
-    pub(crate) pid: u32,
-}
-
-/// What a worker is made from.
-pub(crate) struct WorkerParts {
-    pub(crate) clock: Clock,
-    pub(crate) deadlines: Rc<Deadlines>,
-    pub(crate) pool: Pool,
-    pub(crate) clients: Arc<Clients>,
-    pub(crate) bodies: Arc<BodyStore>,
-    pub(crate) files: Option<Arc<::files::Store>>,
-    pub(crate) cache: Option<Arc<Cache>>,
-    pub(crate) forms: Option<Arc<Forms>>,
-    pub(crate) replica_secret: Option<ReplicaSecret>,
-    pub(crate) recorder: Recorder,
-    pub(crate) log: Log,
-    pub(crate) spans: SpanSink,
-    pub(crate) budget: Budget,
-    /// What the log has been told.
-    pub(crate) notices: Arc<Notices>,
-    pub(crate) share: Share,
 }
 
 impl Worker {
     pub(crate) fn new(parts: WorkerParts, first: Published) -> Rc<Self> {
         parts.pool.configure(&first.snapshot.settings.upstream);
+        let shared = parts.shared;
         let config = WorkerConfig::new(first, None);
         Rc::new(Self {
             deadlines: parts.deadlines,
@@ -196,21 +174,22 @@ impl Worker {
             pool: parts.pool,
             limited: RefCell::default(),
             handshakes: HandshakeLimiter::default(),
-            abuse: AbuseCounter::new(&parts.clients.abuse),
-            clients: parts.clients,
-            bodies: parts.bodies,
-            cache: parts.cache,
-            forms: parts.forms,
-            peers: Peers::new(parts.replica_secret),
-            refreshes: Places::new(CACHE_REFRESHES_MAX),
+            abuse: AbuseCounter::new(&shared.clients.abuse),
+            delayed: Permits::new(ABUSE_DELAYED_MAX),
+            clients: shared.clients,
+            bodies: shared.bodies,
+            cache: shared.cache,
+            forms: shared.forms,
+            peers: Peers::new(shared.replica_secret),
+            refreshes: Permits::new(CACHE_REFRESHES_MAX),
             coders: Coders::new(parts.recorder.codings()),
             load: LoadMeter::default(),
-            files: parts.files,
+            files: shared.files,
             tls_cells: TlsCells::default(),
-            mirrors: Places::new(MIRRORS_MAX),
+            mirrors: Permits::new(MIRRORS_MAX),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
-            log: RefCell::new(parts.log),
+            log: parts.log,
             spans: parts.spans,
             config: RefCell::new(Rc::new(config)),
             requests: Spare::default(),
@@ -222,10 +201,10 @@ impl Worker {
             connections: Cell::new(0),
             leaving: Cell::new(0),
             datagram_sessions: Cell::new(0),
-            budget: parts.budget,
+            budget: shared.budget,
             share: parts.share,
             spare_descriptor: RefCell::new(spare_descriptor()),
-            notices: parts.notices,
+            notices: shared.notices,
             relief: Cell::default(),
             told_of_unheld: Cell::new(None),
             told_of_ease: Cell::new(None),
@@ -246,14 +225,15 @@ impl Worker {
         }
     }
 
-    /// Goes over to another configuration. Requests in flight keep the one that they began with; endpoints that are not part
-    /// of the new one lose their idle connections at once.
+    /// Changes to another configuration. Requests in flight keep the one that they began with; endpoints
+    /// that are not part of the new one lose their idle connections at once.
     pub(crate) fn install(&self, next: Published) {
         let previous = self.config();
         self.pool.configure(&next.snapshot.settings.upstream);
         let config = WorkerConfig::new(next, Some(&previous));
         let gone: Vec<_> = previous.gone_from(&config).collect();
-        // What replaces a cluster is ready before it goes, so that the endpoints of both lose nothing.
+        // A cluster's replacement is prepared before the cluster leaves, so that endpoints of both keep
+        // their connections.
         for (id, _) in gone.iter().filter(|(_, upstream)| upstream.ready.get().is_some()) {
             config.clusters.get(*id).into_iter().flatten().for_each(|upstream| _ = self.make_ready(upstream));
         }
@@ -289,7 +269,7 @@ impl Worker {
         self.config.borrow().settings().client.proxy_header_timeout.is_some()
     }
 
-    /// What a tunnel needs.
+    /// Parts that a tunnel needs.
     pub(crate) fn for_tunnels(&self) -> (&Rc<Deadlines>, &Pipes) {
         (&self.deadlines, &self.pipes)
     }
@@ -304,7 +284,7 @@ impl Worker {
         Rc::clone(&date.1)
     }
 
-    // Connections.
+    // === Connections ===
 
     pub(crate) fn next_serial(&self) -> u64 {
         self.serial.set(self.serial.get() + 1);
@@ -325,7 +305,7 @@ impl Worker {
         self.closed.notify_waiters();
     }
 
-    /// Whether another client connection may be opened, be it in the place of one that waits for a request; one that may not is
+    /// Whether another client connection may be opened, possibly in place of an idle one; a refusal is
     /// counted.
     pub(crate) fn has_room(&self) -> bool {
         if self.connections.get() - self.leaving.get() < self.connections_max() {
@@ -339,7 +319,7 @@ impl Worker {
         has_room
     }
 
-    /// Tells that there are as many connections as there may be.
+    /// Logs that the limit of connections is reached.
     #[cold]
     fn tell_of_connections(&self, has_room: bool) {
         let notice = if has_room { &self.notices.connections } else { &self.notices.connections_refused };
@@ -363,19 +343,20 @@ impl Worker {
         }
     }
 
-    /// Client connections that it may have: its share of what there may be in all, as far as there are descriptors.
+    /// Limit of client connections: the worker's share of the configured number, as far as there are
+    /// descriptors.
     fn connections_max(&self) -> usize {
         let bound = self.config.borrow().settings().client.bounds.connections;
         bound.map_or(usize::MAX, |bound| self.share.of(bound.get())).min(self.budget.connections)
     }
 
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) fn workers(&self) -> u32 {
         self.share.of
     }
 
-    /// Closes some of the connections that wait for a request, those first that have waited for longest. Some, since to find one
-    /// all have to be looked at. True if there are any.
+    /// Closes some idle connections, the longest idle first. Several at a time, since finding one takes a
+    /// look at all. True if there are any.
     pub(crate) fn make_room(&self) -> bool {
         let count = (self.connections_max() / IDLE_CLOSED_PER_TURN).max(1);
         let told = self.deadlines.fire_idlest(count);
@@ -383,7 +364,7 @@ impl Worker {
         told > 0
     }
 
-    /// Whether it is time to tell of a body that is passed on though it ought to be read whole.
+    /// Whether a warning about a streamed body that should be read whole is due.
     pub(crate) fn is_to_tell_of_unheld(&self) -> bool {
         self.is_to_tell(&self.told_of_unheld, UNHELD_TOLD_INTERVAL)
     }
@@ -397,7 +378,8 @@ impl Worker {
         is_due
     }
 
-    /// Does something for which a descriptor is needed though there are none. False where the spare one is gone too, or nothing was done.
+    /// Runs `act`, which needs a descriptor, when none are left. False where the spare one is gone too, or
+    /// nothing was done.
     pub(crate) fn with_spare_descriptor(&self, act: impl FnOnce() -> bool) -> bool {
         let mut spare = self.spare_descriptor.borrow_mut();
         let is_done = spare.take().is_some() && act();
@@ -405,7 +387,7 @@ impl Worker {
         is_done
     }
 
-    // Sessions of datagrams.
+    // === UDP sessions ===
 
     pub(crate) fn session_opened(&self) {
         self.datagram_sessions.set(self.datagram_sessions.get() + 1);
@@ -420,33 +402,33 @@ impl Worker {
         self.datagram_sessions.get() < self.budget.datagram_sessions.min(UDP_SESSIONS_MAX)
     }
 
-    // Draining.
+    // === Draining ===
 
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.get()
     }
 
-    /// Whether connections that have come in at a listener take no more requests after the one that they serve: the worker drains, or the
-    /// listener is not part of the configuration any more.
+    /// Whether connections of a listener are closed after their present request: the worker drains, or the
+    /// listener is no longer configured.
     pub(crate) fn is_closing(&self, listener: ListenerId) -> bool {
         self.is_draining() || self.config.borrow().snapshot.hosts_of(listener).is_none()
     }
 
-    /// Lets clients know, one after the other, that their connection takes no more requests: it ends after this time.
+    /// Begins to close connections after a request, one after the other over this time.
     pub(crate) fn part_over(&self, time: Duration) {
         self.parting.set(Some(Parting::new(self.clock.now(), time)));
     }
 
-    /// Whether a connection takes no more requests after the one that it serves, since its turn to part has come.
+    /// Whether a connection is closed after its present request, since its turn has come.
     pub(crate) fn parts_with(&self, serial: u64) -> bool {
         self.parting.get().is_some_and(|parting| parting.includes(serial, self.clock.now()))
     }
 
-    /// Closes connections that wait for a request, and all others after the one they serve; ends when none is left, or when
+    /// Closes idle connections, and all others after their present request; ends when none is left, or when
     /// their time is up.
     pub(crate) async fn drain(&self) {
         self.draining.set(true);
-        // The event loop is looked at once more: a request that has come already makes its connection anything but idle.
+        // One more turn of the event loop: a connection whose next request has arrived is not idle.
         tokio::task::yield_now().await;
         self.deadlines.fire_idle();
         let timeout = self.config().settings().client.shutdown_timeout;
@@ -455,7 +437,7 @@ impl Worker {
                 self.closed.notified().await;
             }
         });
-        // Those that are not done by then are cut off.
+        // Connections that are still open then are cut off.
         let _ = Deadline::new(&self.deadlines).within(timeout, |cx| drained.as_mut().poll(cx)).await;
     }
 }
@@ -482,7 +464,7 @@ impl Drop for Open {
     }
 }
 
-/// Anything that is a descriptor and nothing else.
+/// A placeholder descriptor: an eventfd is the cheapest kind.
 fn spare_descriptor() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
 }
@@ -519,7 +501,7 @@ impl WorkerConfig {
         &self.snapshot.settings
     }
 
-    /// How long a request head may be.
+    /// Limits of a request head.
     pub(crate) fn request_limits(&self) -> RequestLimits {
         let client = &self.settings().client;
         RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
@@ -533,7 +515,8 @@ impl Upstream {
         Rc::new(Self { model: Arc::clone(cluster), state, ready, is_in_force })
     }
 
-    /// What is known of the cluster that comes in its place, if that is the same in another form: an id may be given to another.
+    /// The state for the next form of the cluster, if it is the same cluster: an id may be reused for
+    /// another.
     fn state_for(&self, next: &model::Cluster) -> Option<Rc<ClusterState>> {
         self.state.get().filter(|_| self.model.name == next.name).cloned()
     }
@@ -544,13 +527,13 @@ mod tests {
     use routing::compile;
 
     use super::*;
-    use crate::tls::SharedTls;
+    use crate::io::tls::SharedTls;
 
     fn published(name: &str, generation: u64) -> Published {
         let cluster = model::Cluster { name: name.to_owned(), ..model::Cluster::default() };
         let model = model::Model { clusters: [cluster].into_iter().collect(), ..model::Model::default() };
         let snapshot = Arc::new(compile(&model, None, generation));
-        let shared_tls = SharedTls::new(Clock::begin()).unwrap();
+        let shared_tls = SharedTls::new(Clock::begin(), None).unwrap();
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         Published { snapshot, tls_listeners }
     }

@@ -1,4 +1,5 @@
-//! Further names of hosts (ingress-nginx: `server-alias`). A name that is a host's own is never asked for here.
+//! Aliases of hosts (ingress-nginx: `server-alias`). The lookup by aliases comes after that by the hosts' own
+//! names.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,17 +8,17 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use model::{Alias, HostName, Pattern};
 
-/// All further names. Of two hosts with the same the first has it.
+/// The aliases of all hosts. Of two hosts with the same alias the first has it.
 #[derive(Debug)]
 pub(crate) struct Aliases<T> {
     exact: HashMap<Vec<u8>, Arc<T>, RandomState>,
-    /// The longest first.
+    /// Wildcards, the longest first.
     wildcards: Vec<(HostName, Arc<T>)>,
     patterns: Vec<(Pattern, Arc<T>)>,
 }
 
 impl<T> Aliases<T> {
-    /// Those of these hosts; none if they have none.
+    /// The aliases of these hosts; none if they have none.
     pub(crate) fn of<'t>(hosts: impl Iterator<Item = (&'t [Alias], &'t Arc<T>)>) -> Option<Arc<Self>>
     where
         T: 't,
@@ -42,12 +43,12 @@ impl<T> Aliases<T> {
         }
     }
 
-    /// The host that has a name.
+    /// The host with an exact alias.
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<&Arc<T>> {
         self.exact.get(name)
     }
 
-    /// The host with the longest wildcard for a name, where that is longer than this one.
+    /// The host with the longest wildcard for a name, if that is longer than the other one.
     pub(crate) fn find_wildcard(&self, name: &[u8], other: Option<&HostName>) -> Option<&Arc<T>> {
         let name = std::str::from_utf8(name).ok()?;
         let (wildcard, host) = self.wildcards.iter().find(|(wildcard, _)| wildcard.takes(name))?;
@@ -55,7 +56,7 @@ impl<T> Aliases<T> {
         is_longer.then_some(host)
     }
 
-    /// The first host with a pattern that is found in a name.
+    /// The first host with a pattern that matches in a name.
     pub(crate) fn find_pattern(&self, name: &[u8]) -> Option<&Arc<T>> {
         let name = std::str::from_utf8(name).ok()?;
         self.patterns.iter().find(|(pattern, _)| pattern.is_match(name)).map(|(_, host)| host)

@@ -1,24 +1,27 @@
-//! Model to Snapshot: what did not change is taken over by pointer. Must not be in here: how requests are matched.
+//! Compiles a model to a Snapshot and reuses the unchanged parts of the previous one by pointer. Must not be
+//! in here: how requests are matched.
 
 use std::sync::Arc;
 
 use model::{HostList, Model, Protocol, Settings};
 
 use crate::host::Hosts;
+use crate::needs::Needs;
 use crate::snapshot::{Content, Listener, Snapshot};
 
-/// Makes a model ready to serve. What is the same in the previous Snapshot is taken over from it: settings and whole host
-/// tables. That costs least where the two models share what they have in common.
+/// Compiles a model to a Snapshot. Settings and host tables that equal those of the previous Snapshot are
+/// taken from it, which is cheapest where both models share their parts by pointer.
 pub fn compile(model: &Model, previous: Option<&Snapshot>, generation: u64) -> Snapshot {
     Snapshot {
         generation,
         settings: compile_settings(&model.settings, previous),
+        needs: Needs::of_settings(&model.settings),
         clusters: model.clusters.clone(),
         listeners: compile_listeners(model, previous),
     }
 }
 
-/// What listeners share in the model they share in the Snapshot.
+/// Compiles the listeners. Listeners that share a list of hosts in the model share a table in the Snapshot.
 fn compile_listeners(model: &Model, previous: Option<&Snapshot>) -> Vec<Listener> {
     let mut listeners: Vec<Listener> = Vec::with_capacity(model.listeners.len());
     for listener in &model.listeners {
@@ -35,7 +38,8 @@ fn compile_listeners(model: &Model, previous: Option<&Snapshot>) -> Vec<Listener
     listeners
 }
 
-/// Takes over tables from the listeners that have had the list before, or another one in its place.
+/// Compiles a list of hosts, reusing the previous tables of the first listener with this list that existed
+/// before.
 fn compile_hosts(list: &HostList, model: &Model, previous: Option<&Snapshot>) -> Arc<Hosts> {
     let mut with_it = model.listeners.iter().filter(|one| has(one, list));
     let before = previous.and_then(|old| with_it.find_map(|one| old.hosts_of(one.id())));
@@ -118,7 +122,7 @@ mod tests {
     }
 
     fn cluster_of<'a>(snapshot: &'a Snapshot, host: &str) -> &'a str {
-        let Resolution::Route(_, route) =
+        let Resolution::Route(_, route, _) =
             snapshot.resolve(HTTP, host.as_bytes(), b"/", &StepBudget::default(), |_| true)
         else {
             panic!("no route")
@@ -170,7 +174,7 @@ mod tests {
             Resolution::UnknownPath(_)
         ));
         let taken = snapshot.resolve(HTTP, b"b", b"/b", &StepBudget::default(), |_| true);
-        assert!(matches!(taken, Resolution::Route(host, _) if *host.name() == HostName::Any));
+        assert!(matches!(taken, Resolution::Route(host, _, _) if *host.name() == HostName::Any));
         assert!(matches!(
             compile(&Model::default(), None, 1).resolve(HTTP, b"a", b"/", &StepBudget::default(), |_| true),
             Resolution::UnknownHost

@@ -1,214 +1,65 @@
-//! What tells one configuration from another, as a number.
+//! A hash that tells configurations apart.
 
-use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hasher};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use model::{
-    Access, Action, Backend, BackendFilters, BackendTarget, Backends, Canary, Cluster, ErrorPages,
-    ExternalAuth, Forward, HostTls, Mirror, Route, Stream, TlsStream, Transfer,
-};
+use model::{ClusterId, to_json};
+use serde::Serialize;
 
 use crate::host::Hosts;
 use crate::snapshot::Snapshot;
 
 impl Snapshot {
-    /// The same number for equal configurations, and most likely another for others. Which ids clusters have, and how often the
-    /// configuration was changed before, makes no difference. Costs a look at all of it.
+    /// A number that is equal for equal configurations, and most likely different for others. The ids of
+    /// clusters and the number of earlier changes do not count. It costs a walk over the whole configuration.
     pub fn digest(&self) -> u64 {
-        let mut text = Digest::default();
-        text.add(&self.settings);
+        let digest = Digest::new(self);
+        let mut hasher = DefaultHasher::new();
+        digest.of(&*self.settings).hash(&mut hasher);
         let mut of_hosts = Vec::new();
         for (at, listener) in self.listeners().iter().enumerate() {
-            // Hosts that listeners share are looked at once; whether they share them makes no difference.
+            // Hosts that listeners share are hashed once; whether they are shared does not change the number.
             let known = of_hosts.get(self.first_with_hosts_of(at)).copied();
-            of_hosts.push(known.unwrap_or_else(|| Digest::of_hosts(self, listener.hosts())));
-            text.add(&(listener.id, of_hosts[at]));
-            if let Some(stream) = listener.stream() {
-                text.add_stream(self, stream);
-            }
+            of_hosts.push(known.unwrap_or_else(|| digest.of_hosts(listener.hosts())));
+            (listener.id, of_hosts[at], digest.of(&listener.stream())).hash(&mut hasher);
         }
-        text.0.finish()
+        hasher.finish()
     }
 }
 
-/// The hash of a text that is never held as a whole.
+/// Hashes parts of a configuration, in which the hash of a cluster replaces its id.
 #[derive(Default)]
-struct Digest(DefaultHasher);
+struct Digest(HashMap<ClusterId, u64>);
 
 impl Digest {
-    fn add(&mut self, part: &impl fmt::Debug) {
-        write!(self, "{part:?};").expect("a hash takes any text");
+    fn new(snapshot: &Snapshot) -> Self {
+        let no_ids = Self::default();
+        Self(snapshot.clusters().map(|(id, cluster)| (id, no_ids.of(cluster))).collect())
     }
 
-    fn of_hosts(snapshot: &Snapshot, hosts: Option<&Arc<Hosts>>) -> u64 {
-        let mut text = Self::default();
+    fn of(&self, part: &impl Serialize) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        to_json(part, &|id| self.0[&id].into()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// Hashes one host after the other, so that only one is held as JSON.
+    fn of_hosts(&self, hosts: Option<&Arc<Hosts>>) -> u64 {
+        let mut hasher = DefaultHasher::new();
         for table in hosts.into_iter().flat_map(|hosts| hosts.iter()) {
-            text.add(&(table.name(), table.wider()));
-            text.add_tls(snapshot, table.tls());
-            table.routes().iter().for_each(|route| text.add_route(snapshot, route));
+            self.of(table.host()).hash(&mut hasher);
         }
-        text.0.finish()
-    }
-
-    // Each names all fields, so that a new one cannot be forgotten here.
-
-    fn add_tls(&mut self, snapshot: &Snapshot, tls: &HostTls) {
-        let HostTls {
-            certificate,
-            more_certificates,
-            shown_for,
-            client_auth,
-            ciphers,
-            prefer_server_ciphers,
-            passthrough,
-            stream,
-            listener,
-        } = tls;
-        let passthrough: Option<&Cluster> = passthrough.map(|cluster| &**snapshot.cluster(cluster));
-        self.add(&(certificate, more_certificates, shown_for, client_auth, ciphers, prefer_server_ciphers));
-        self.add(&(passthrough, listener));
-        if let Some(TlsStream { is_terminated, backends, labels }) = stream.as_deref() {
-            self.add(&(is_terminated, labels));
-            self.add_backends(snapshot, backends);
-        }
-    }
-
-    fn add_route(&mut self, snapshot: &Snapshot, route: &Route) {
-        let Route {
-            path,
-            conditions,
-            request_filters,
-            response_filters,
-            script,
-            access,
-            action,
-            error_pages,
-            labels,
-            abuse,
-            access_log,
-            tracing,
-            slash_redirect,
-        } = route;
-        self.add(&(path, conditions, request_filters, response_filters, labels, access_log, slash_redirect));
-        self.add(&(script, tracing, abuse));
-        if let Some(access) = access {
-            self.add_access(snapshot, access);
-        }
-        if let Some(pages) = error_pages {
-            let ErrorPages { backends, spares_endpoints, fallback, .. } = &**pages;
-            self.add(&(pages.statuses(), spares_endpoints, backends.len()));
-            for cluster in backends.iter().chain(fallback) {
-                self.add(&snapshot.cluster(*cluster));
-            }
-        }
-        match action {
-            Action::Forward(forward) => {
-                let Forward {
-                    backends,
-                    timeouts,
-                    retry,
-                    body_bytes_max,
-                    connection_header,
-                    sets_affinity_cookie,
-                    head,
-                    transfer,
-                    cache,
-                    overload,
-                    priority,
-                } = forward;
-                self.add_backends(snapshot, backends);
-                self.add(&(
-                    timeouts,
-                    retry,
-                    body_bytes_max,
-                    connection_header,
-                    sets_affinity_cookie,
-                    head,
-                    cache,
-                    overload,
-                    priority,
-                ));
-                self.add_transfer(snapshot, transfer);
-            }
-            Action::Files(files) => self.add(files),
-            Action::Respond(fixed) => self.add(fixed),
-            Action::NotFound => self.add(&"not found"),
-        }
-    }
-
-    fn add_transfer(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
-        let Transfer { request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response, mirrors } =
-            transfer;
-        self.add(&(request_buffer_bytes, uses_http_1_0, response_head_bytes_max, response));
-        self.add_mirrors(snapshot, mirrors.as_deref().unwrap_or_default());
-    }
-
-    fn add_mirrors(&mut self, snapshot: &Snapshot, mirrors: &[Mirror]) {
-        for Mirror { cluster, copy, share } in mirrors {
-            self.add(&(snapshot.cluster(*cluster), copy, share));
-        }
-    }
-
-    fn add_access(&mut self, snapshot: &Snapshot, access: &Access) {
-        let Access {
-            forbidden,
-            client_certificate,
-            unavailable,
-            limits,
-            quota,
-            networks,
-            basic,
-            external,
-            satisfy,
-        } = access;
-        self.add(&(forbidden, client_certificate, unavailable, limits, quota, networks, basic, satisfy));
-        if let Some(ExternalAuth { cluster, check }) = external {
-            self.add(&(snapshot.cluster(*cluster), check));
-        }
-    }
-
-    fn add_backends(&mut self, snapshot: &Snapshot, backends: &Backends) {
-        match backends {
-            Backends::One(cluster) => self.add(&snapshot.cluster(*cluster)),
-            Backends::Split(split) => {
-                for Backend { target, weight, filters } in split.backends() {
-                    match target {
-                        BackendTarget::Cluster(cluster) => self.add(&(snapshot.cluster(*cluster), weight)),
-                        BackendTarget::Invalid => self.add(&("invalid", weight)),
-                    }
-                    if let Some(filters) = filters {
-                        let BackendFilters { rewrite, request_headers, response_headers, mirrors } =
-                            &**filters;
-                        self.add(&(rewrite, request_headers, response_headers));
-                        self.add_mirrors(snapshot, mirrors);
-                    }
-                }
-            }
-            Backends::Canary(canary) => {
-                let Canary { mainline, cluster, name, rules } = &**canary;
-                self.add(&(snapshot.cluster(*mainline), snapshot.cluster(*cluster), name, rules));
-            }
-        }
-    }
-
-    fn add_stream(&mut self, snapshot: &Snapshot, stream: &Stream) {
-        let Stream { backends, accepts_proxy_header, sends_proxy_header, counts_responses, labels } = stream;
-        self.add(&(accepts_proxy_header, sends_proxy_header, counts_responses, labels));
-        self.add_backends(snapshot, backends);
-    }
-}
-
-impl Write for Digest {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
+        hasher.finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{ClusterId, Clusters, Host, HostName, Listener, Model, Protocol, Settings};
+    use model::{
+        Alias, Cluster, Clusters, Host, HostName, HostTls, Listener, Model, Pattern, Protocol, Replicas,
+        Settings,
+    };
 
     use super::*;
     use crate::compile;
@@ -248,5 +99,28 @@ mod tests {
         assert_ne!(digest(&other, 1), digest(&passing_on(0, "a"), 1));
         other.listeners[0].port = 81;
         assert_ne!(digest(&other, 1), digest(&passing_on(0, "a"), 1));
+    }
+
+    #[test]
+    fn further_names_of_a_host_make_a_difference() {
+        let named = |pattern: &str| {
+            let mut model = passing_on(0, "a");
+            let mut host = Host::clone(model.hosts().next().unwrap());
+            host.aliases = vec![Alias::Pattern(Pattern::parse(pattern).unwrap())];
+            model.listeners[0].protocol = Protocol::Http(Arc::new(vec![Arc::new(host)]));
+            compile(&model, None, 1).digest()
+        };
+        assert_ne!(named("^a"), named("^b"));
+    }
+
+    #[test]
+    fn the_replicas_count_by_their_cluster() {
+        let shared = |id, name| {
+            let replicas = Replicas { cluster: ClusterId(id), own: [127, 0, 0, 1].into() };
+            let settings = Settings { replicas: Some(replicas), ..Settings::default() };
+            compile(&Model { settings, ..passing_on(id, name) }, None, 1).digest()
+        };
+        assert_eq!(shared(0, "a"), shared(7, "a"));
+        assert_ne!(shared(0, "a"), shared(0, "b"));
     }
 }

@@ -1,73 +1,113 @@
-//! From a path to the first of a host's routes whose regular expression it matches.
+//! Look-up of the first route of a host whose regular expression matches a path.
 //!
-//! Most are told apart by what they begin with: that is looked at side by side in one piece of memory before a matcher runs.
+//! Most expressions differ in their literal prefixes. The ones whose prefix a path begins with are found by a
+//! binary search among all prefixes; only these run.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
 
 use model::{Expression, PathMatch, StepBudget, TooManySteps};
 use smallvec::SmallVec;
 
 use crate::path::Found;
 
-/// Bytes at the start of a path that are compared with what expressions begin with, without being allocated.
+/// Bytes at the start of a path that are lower-cased on the stack to be compared with literal prefixes.
 const START_BYTES: usize = 64;
+/// Expressions that are gathered on the stack, of those whose prefix a path begins with.
+const CANDIDATES: usize = 16;
 
-/// The routes of a host that take paths by regular expressions, in the order of the model.
+/// The routes of a host that have a regular expression.
 #[derive(Debug, Default)]
 pub(crate) struct Expressions {
+    /// The routes, in the order of the model.
     entries: Box<[Entry]>,
-    /// What the entries begin with, one after the other.
-    prefixes: Box<[u8]>,
+    /// The literal prefixes of the entries, sorted.
+    prefixes: Box<[Prefix]>,
     prefix_len_max: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// In the prefixes.
-    prefix: Range<u32>,
     route: u32,
     expression: Expression,
 }
 
+/// A literal prefix, in lower case.
+#[derive(Debug)]
+struct Prefix {
+    text: Box<[u8]>,
+    /// The entries with this prefix, in ascending order.
+    entries: Vec<u32>,
+    /// The longest other prefix that this one begins with.
+    shorter: Option<u32>,
+}
+
 impl Expressions {
     pub(crate) fn new<'a>(routes: impl Iterator<Item = &'a PathMatch>) -> Self {
-        let (mut entries, mut prefixes, mut prefix_len_max) = (Vec::new(), Vec::new(), 0);
+        let mut entries = Vec::new();
+        let mut by_prefix: BTreeMap<Box<[u8]>, Vec<u32>> = BTreeMap::new();
         for (route, path) in (0..).zip(routes) {
             let Some(expression) = path.expression().cloned() else { continue };
-            let start = prefixes.len() as u32;
-            prefixes.extend_from_slice(expression.prefix());
-            prefix_len_max = prefix_len_max.max(expression.prefix().len());
-            entries.push(Entry { prefix: start..prefixes.len() as u32, route, expression });
+            by_prefix.entry(expression.prefix().into()).or_default().push(entries.len() as u32);
+            entries.push(Entry { route, expression });
         }
+        let mut prefixes: Vec<Prefix> = Vec::with_capacity(by_prefix.len());
+        for (text, entries) in by_prefix {
+            let last = prefixes.len().checked_sub(1).map(|last| last as u32);
+            let shorter = chain(&prefixes, last).find(|(_, prefix)| text.starts_with(&prefix.text));
+            let shorter = shorter.map(|(at, _)| at);
+            prefixes.push(Prefix { text, entries, shorter });
+        }
+        let prefix_len_max = prefixes.iter().map(|prefix| prefix.text.len()).max().unwrap_or(0);
         Self { entries: entries.into(), prefixes: prefixes.into(), prefix_len_max }
     }
 
-    /// The first route that takes a normalised path. `complies` says whether the request complies with the conditions of a route. An
-    /// expression that takes too many steps ends the search: a later route may be open where this one is guarded.
+    /// The first route that matches a normalised path. `complies` reports whether the request meets the
+    /// conditions of a route. An expression that takes too many steps ends the search: a later route may be
+    /// open where this one is guarded.
+    #[inline]
     pub(crate) fn find(
         &self,
         path: &[u8],
         budget: &StepBudget,
         complies: impl Fn(usize) -> bool,
     ) -> Option<Found> {
-        if self.entries.is_empty() {
-            return None;
-        }
+        if self.entries.is_empty() { None } else { self.find_among(path, budget, complies) }
+    }
+
+    fn find_among(
+        &self,
+        path: &[u8],
+        budget: &StepBudget,
+        complies: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
         let mut start =
             SmallVec::<[u8; START_BYTES]>::from_slice(&path[..path.len().min(self.prefix_len_max)]);
         start.make_ascii_lowercase();
-        self.entries.iter().find_map(|entry| {
-            let prefix = &self.prefixes[entry.prefix.start as usize..entry.prefix.end as usize];
-            if !start.starts_with(prefix) {
-                return None;
-            }
-            let route = entry.route as usize;
-            match entry.expression.try_match(path, budget) {
+        // The greatest prefix that is not greater than the start begins with all prefixes of the start.
+        let not_greater = self.prefixes.partition_point(|prefix| *prefix.text <= *start);
+        let greatest = not_greater.checked_sub(1).map(|last| last as u32);
+        let mut known = chain(&self.prefixes, greatest).filter(|(_, prefix)| start.starts_with(&prefix.text));
+        let (_, longest) = known.next()?;
+        let mut candidates = SmallVec::<[u32; CANDIDATES]>::from_slice(&longest.entries);
+        for (_, shorter) in known {
+            candidates.extend_from_slice(&shorter.entries);
+        }
+        candidates.sort_unstable();
+        candidates.into_iter().find_map(|candidate| {
+            let Entry { route, expression } = &self.entries[candidate as usize];
+            let route = *route as usize;
+            match expression.try_match(path, budget) {
                 Ok(matches) => (matches && complies(route)).then_some(Found::Route(route)),
                 Err(TooManySteps) => complies(route).then_some(Found::Undecided),
             }
         })
     }
+}
+
+/// A prefix and the shorter ones that it begins with, with their places.
+fn chain(prefixes: &[Prefix], first: Option<u32>) -> impl Iterator<Item = (u32, &Prefix)> {
+    let next = |at: &u32| prefixes[*at as usize].shorter;
+    std::iter::successors(first, next).map(|at| (at, &prefixes[at as usize]))
 }
 
 #[cfg(test)]
@@ -87,6 +127,21 @@ mod tests {
         let third = table.find(b"/api/v1", &budget, |route| route == 3);
         assert_eq!(third, Some(Found::Route(3)), "where conditions do not hold");
         assert_eq!(Expressions::default().find(b"/", &budget, |_| true), None);
+    }
+
+    #[test]
+    fn of_those_whose_prefix_begins_the_path_the_first_in_the_order_is_found() {
+        let texts = ["/b/[0-9]+", "/a/b/c", "/a/[a-z]/c", "/x?", "/a", "/a/b", "/", "/a/b/c/d"];
+        let paths = texts.map(|text| PathMatch::regex(text).unwrap());
+        let table = Expressions::new(paths.iter());
+        let budget = StepBudget::default();
+        for path in ["/a/b/c/d", "/a/b/c", "/A/x/c", "/a/bb", "/a", "/b/1", "/b/x", "/x", "/c", "/"] {
+            let first = paths.iter().position(|one| {
+                one.expression().is_some_and(|one| one.try_match(path.as_bytes(), &budget).unwrap())
+            });
+            let found = table.find(path.as_bytes(), &budget, |_| true);
+            assert_eq!(found, first.map(Found::Route), "{path}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From the host that a client names to the table of its routes.
+//! Look-up of the table of routes by the host that a client names.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -10,9 +10,10 @@ use model::{Alias, Host, HostName, HostTls, Route, StepBudget};
 
 use crate::aliases::Aliases;
 use crate::expressions::Expressions;
+use crate::needs::Needs;
 use crate::path::{Found, PathIndex};
 
-/// Longest host name in bytes (RFC 1035 section 2.3.4); none that is longer can be configured.
+/// Longest host name in bytes (RFC 1035 section 2.3.4); a longer one cannot be configured.
 const NAME_BYTES_MAX: usize = 253;
 
 /// A host with its routes.
@@ -20,9 +21,11 @@ const NAME_BYTES_MAX: usize = 253;
 pub struct HostTable {
     host: Arc<Host>,
     is_plain: bool,
-    /// Over the host's routes but those of `expressions`, which are asked first.
+    /// Index of the routes without a regular expression. `expressions` is searched first.
     paths: PathIndex,
     expressions: Expressions,
+    /// The features that each route uses, in the order of the routes.
+    needs: Box<[Needs]>,
 }
 
 impl HostTable {
@@ -30,10 +33,12 @@ impl HostTable {
         let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
         let expressions = Expressions::new(host.routes.iter().map(|route| &route.path));
         let is_plain = *host.tls == HostTls::default();
-        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions })
+        let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs })
     }
 
-    /// The route for a normalised path. `complies` says whether the request complies with the conditions of a route.
+    /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
+    /// route.
     pub(crate) fn find(
         &self,
         path: &[u8],
@@ -43,12 +48,17 @@ impl HostTable {
         self.expressions.find(path, budget, &complies).or_else(|| self.paths.find(path, complies))
     }
 
-    /// Which requests come here.
+    /// The host that the table is compiled from.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Name of the host, which selects the requests of this table.
     pub fn name(&self) -> &HostName {
         &self.host.name
     }
 
-    /// The name of the host whose routes are asked where none of its own takes a request.
+    /// Name of the host whose routes are searched if none of its own matches a request.
     pub fn wider(&self) -> Option<&HostName> {
         self.host.wider.as_ref()
     }
@@ -57,46 +67,51 @@ impl HostTable {
         &self.host.aliases
     }
 
-    /// How it is served over TLS. The same allocation for as long as it stays the same.
+    /// TLS settings. The allocation stays the same until the settings change.
     pub fn tls(&self) -> &Arc<HostTls> {
         &self.host.tls
     }
 
-    /// Whether nothing is said of how it is served over TLS.
+    /// Whether the TLS settings are the defaults.
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
-    /// Its routes in the order of the model, those included that another one of equal path hides.
+    /// Routes in the order of the model, including those that are shadowed by another of the same path.
     pub fn routes(&self) -> &[Arc<Route>] {
         &self.host.routes
+    }
+
+    /// The features that a route uses, by its place among the routes.
+    pub(crate) fn needs(&self, route: usize) -> Needs {
+        self.needs[route]
     }
 
     fn is_of_name(&self, host: &Arc<Host>) -> bool {
         Arc::ptr_eq(&self.host, host) || self.host.name == host.name
     }
 
-    /// Whether it is made of this host, or of one that does not differ.
+    /// Whether the table was built from this host, or from an equal one.
     fn is_of(&self, host: &Arc<Host>) -> bool {
         self.host == *host
     }
 }
 
-/// Host tables by name. Each server block stands alone, as in nginx: a host whose paths do not match is not made up for
-/// by a wildcard or by [`HostName::Any`].
+/// Host tables by name. Each server block is separate, as in nginx: if no path of the selected host matches,
+/// wildcards and [`HostName::Any`] are not searched.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
     exact: HashSet<ByName, RandomState>,
     one_label: HashSet<ByName, RandomState>,
     suffix: HashSet<ByName, RandomState>,
     any: Option<Arc<HostTable>>,
-    /// None where no host has any: most often.
+    /// None if no host has aliases, which is the usual case.
     aliases: Option<Arc<Aliases<HostTable>>>,
     in_order: Vec<Arc<HostTable>>,
 }
 
 impl Hosts {
-    /// The tables of these hosts, those taken over from before that have not changed.
+    /// Builds the tables of these hosts. Tables of hosts that have not changed are reused from `previous`.
     pub(crate) fn new(hosts: &[Arc<Host>], previous: &Self) -> Self {
         let mut before = Before { hosts: previous, at: 0, known: 0 };
         let mut changed = Vec::new();
@@ -112,7 +127,7 @@ impl Hosts {
             return in_order.into_iter().collect();
         }
         let aliases = Aliases::of(in_order.iter().map(|table| (table.aliases(), table)));
-        // None has gone: the names that were known still are.
+        // No host was removed, so the names of before are all still valid.
         let mut hosts = Self { aliases, in_order, ..previous.clone_names() };
         for table in changed {
             hosts.enter(table);
@@ -121,9 +136,14 @@ impl Hosts {
     }
 
     fn clone_names(&self) -> Self {
-        let Self { exact, one_label, suffix, any, aliases: _, in_order: _ } = self;
-        let (exact, one_label, suffix) = (exact.clone(), one_label.clone(), suffix.clone());
-        Self { exact, one_label, suffix, any: any.clone(), aliases: None, in_order: Vec::new() }
+        Self {
+            exact: self.exact.clone(),
+            one_label: self.one_label.clone(),
+            suffix: self.suffix.clone(),
+            any: self.any.clone(),
+            aliases: None,
+            in_order: Vec::new(),
+        }
     }
 
     fn enter(&mut self, table: Arc<HostTable>) {
@@ -135,11 +155,12 @@ impl Hosts {
         }
     }
 
-    /// The table of the host that a client names, be it in `Host`, `:authority` or the handshake's server name: in any letter case, with
-    /// or without a port or a final dot.
+    /// The table of the host that a client names in `Host`, `:authority` or the server name of a TLS
+    /// handshake:
+    /// in any letter case, with or without a port or a final dot.
     ///
-    /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`. Of wildcards the longest is taken, and of two
-    /// that are equally long the one of an Ingress, which stands for fewer names.
+    /// "Exact beats wildcard", and both beat [`HostName::Any`]: nginx, `server_name`. The longest wildcard
+    /// wins; of two of equal length, the one of an Ingress wins, because it matches fewer names.
     pub fn find(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
         self.find_named(host).or(self.any.as_ref())
     }
@@ -147,18 +168,32 @@ impl Hosts {
     fn find_named(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
         let host = without_port(host);
         let host = host.strip_suffix(b".").unwrap_or(host);
+        // Configured names are in lower case, as nearly all that clients send: those need no lower-cased
+        // copy.
+        if let Some(found) = self.exact.get(host) {
+            return Some(&found.0);
+        }
+        self.find_in_lower_case(host)
+    }
+
+    /// [`find_named`](Self::find_named) for a name that is no exact host as the client sent it. Not inlined,
+    /// so that the common case needs no stack frame for the lower-cased copy.
+    #[inline(never)]
+    fn find_in_lower_case(&self, host: &[u8]) -> Option<&Arc<HostTable>> {
         let mut buffer = [0; NAME_BYTES_MAX];
         let name = buffer.get_mut(..host.len())?;
         name.copy_from_slice(host);
         name.make_ascii_lowercase();
-        if let Some(found) = self.exact.get(&*name) {
+        if name != host
+            && let Some(found) = self.exact.get(&*name)
+        {
             return Some(&found.0);
         }
         let by_wildcard =
             || self.find_one_label(name).or_else(|| self.find_suffix(name)).map(|found| &found.0);
         let Some(aliases) = self.aliases.as_deref() else { return by_wildcard() };
         aliases.find_name(name).or_else(|| {
-            // An alias is a host like others: the longest wildcard counts, and of two equal ones that of a host itself.
+            // Aliases rank as hosts do: the longest wildcard wins; of two equal ones, that of a host itself.
             let declared = by_wildcard();
             let longer = aliases.find_wildcard(name, declared.map(|table| table.name()));
             longer.or(declared).or_else(|| aliases.find_pattern(name))
@@ -172,7 +207,7 @@ impl Hosts {
         self.one_label.get(after_label(name)?)
     }
 
-    /// Label by label, so that the longest suffix is asked for first.
+    /// Drops one label at a time, so that the longest suffix is found first.
     fn find_suffix(&self, name: &[u8]) -> Option<&ByName> {
         if self.suffix.is_empty() {
             return None;
@@ -209,11 +244,12 @@ impl FromIterator<Arc<HostTable>> for Hosts {
     }
 }
 
-/// The tables before, as they are looked for in order: hosts come and go, and seldom change places.
+/// The previous tables with a cursor. Hosts are added and removed but seldom reordered, so the next table is
+/// usually the match.
 struct Before<'a> {
     hosts: &'a Hosts,
     at: usize,
-    /// How many of them have a host of the same name now.
+    /// Number of previous tables whose host name still exists.
     known: usize,
 }
 
@@ -232,7 +268,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// A host table that hashes and compares as the bytes of its name, or of its suffix.
+/// A host table that is hashed and compared by the bytes of its name or suffix.
 #[derive(Clone, Debug)]
 struct ByName(Arc<HostTable>);
 
@@ -259,19 +295,19 @@ impl PartialEq for ByName {
 
 impl Eq for ByName {}
 
-/// Cuts off `:` and digits. What stays of an IPv6 literal holds a `[` or a `:`, which no configured name does.
+/// Cuts off `:` and digits. The rest of an IPv6 literal has a `[` or a `:`, which no configured name has.
 fn without_port(host: &[u8]) -> &[u8] {
     let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     host[..host.len() - digits].strip_suffix(b":").unwrap_or(host)
 }
 
-/// What comes after the first label and its dot, if that is one.
+/// The name without its first label and the dot; none if the label is not a valid one.
 fn after_label(name: &[u8]) -> Option<&[u8]> {
     let dot = memchr::memchr(b'.', name)?;
     is_one_label(&name[..dot]).then_some(&name[dot + 1..])
 }
 
-/// What ingress-nginx puts in place of `*`: `[\w-]+`.
+/// Whether `*` matches this label. ingress-nginx translates `*` to `[\w-]+`.
 fn is_one_label(label: &[u8]) -> bool {
     !label.is_empty() && label.iter().all(|&b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
@@ -378,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Looks at every configured name in turn.
+    /// Reference implementation: a linear search through the configured names.
     fn find_naively(names: &[&str], host: &str) -> Option<String> {
         let host = host.to_ascii_lowercase();
         let host = host.split_once(':').map_or(host.as_str(), |(name, _port)| name);
@@ -456,7 +492,8 @@ mod tests {
             prop_assert_eq!(found(&hosts(&names), &host), find_naively(&names, &host));
         }
 
-        /// Whatever comes, goes and changes: the tables are those of the hosts, and those of hosts that stay stay.
+        /// For any added, removed and changed hosts: each host has its table, and an unchanged host keeps its
+        /// allocation.
         #[test]
         fn tables_follow_the_hosts(
             before in proptest::sample::subsequence(&NAMES, 0..=NAMES.len()).prop_shuffle(),

@@ -1,8 +1,8 @@
-//! Which route a request takes: a [`Model`](model::Model) compiled to an immutable [`Snapshot`].
+//! Request routing: a [`Model`](model::Model) compiled to an immutable [`Snapshot`].
 //!
-//! A request costs one hash for its host and one walk for its path, however many of them there are. Compiling anew costs
-//! the hosts that changed: [`compile`] takes the other host tables over from the Snapshot before. What a model says it shares
-//! with its Snapshot.
+//! A request costs one hash for its host and one walk for its path, whatever the number of hosts and paths.
+//! Recompiling costs only the hosts that changed: [`compile`] takes the other host tables from the previous
+//! Snapshot. A Snapshot shares the allocations of its model.
 //!
 //! Never in here: IO; a change to a Snapshot after it is built.
 
@@ -11,9 +11,11 @@ mod compile;
 mod digest;
 mod expressions;
 mod host;
+mod needs;
 mod path;
 mod snapshot;
 
 pub use compile::compile;
 pub use host::{HostTable, Hosts};
+pub use needs::Needs;
 pub use snapshot::{Listener, Resolution, Snapshot};

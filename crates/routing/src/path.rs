@@ -1,4 +1,4 @@
-//! From a path to the route of a host that takes it: a radix tree over bytes.
+//! Look-up of the route of a host for a path, in a radix tree over bytes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -6,33 +6,34 @@ use std::ops::Range;
 
 use model::{PathKind, PathMatch, Precedence};
 
-/// What [`PathIndex::find`] found. The numbers are those of the routes that the index was made from.
+/// The result of [`PathIndex::find`]. Numbers are indexes into the routes that the index was built from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// This route takes the path.
+    /// This route matches the path.
     Route(usize),
-    /// This route takes what lies below the path: the path lacks its final slash.
+    /// This route matches paths below this one: the path lacks its final slash.
     AddSlash(usize),
-    /// An expression takes too many steps to find out whether its route takes the path.
+    /// An expression took too many steps to decide whether its route matches the path.
     Undecided,
 }
 
 /// The paths of a host's routes.
 ///
-/// Kubernetes: "precedence will be given first to the longest matching path". The walk follows the path to the longest
-/// configured one that it begins with; where none of that one's candidates takes the path, the next shorter one is asked.
+/// Kubernetes: "precedence will be given first to the longest matching path". The walk goes to the longest
+/// configured path that is a prefix of the request's. If none of its candidates matches, the next shorter one
+/// is tried.
 #[derive(Debug)]
 pub(crate) struct PathIndex {
     /// The root first; the children of a node are neighbours.
     nodes: Box<[Node]>,
-    /// First byte of each node's text, by node: so the children to choose from are one short run of bytes.
+    /// First byte of the text of each node, so that selecting a child is a search in one short run of bytes.
     first_bytes: Box<[u8]>,
     text: Box<[u8]>,
     leaves: Box<[Leaf]>,
     candidates: Box<[Candidate]>,
 }
 
-/// A piece of text that all paths below have in common.
+/// A piece of text that all paths below it share.
 #[derive(Debug)]
 struct Node {
     text: Span,
@@ -44,13 +45,13 @@ struct Node {
 #[derive(Debug)]
 struct Leaf {
     path_bytes: u32,
-    /// In the order in which they are asked.
+    /// In the order in which they are tried.
     candidates: Span,
-    /// The longest configured path that this one begins with.
+    /// The longest configured path that is a proper prefix of this one.
     shorter: Option<LeafId>,
 }
 
-/// A route that is configured for a path.
+/// A route that is configured for the path of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Candidate {
     kind: Kind,
@@ -61,8 +62,8 @@ struct Candidate {
 enum Kind {
     Exact,
     Prefix,
-    /// Stands at `/foo` for a route at `/foo/` where nothing is configured for `/foo` itself. Like any other, it comes
-    /// before the shorter paths (nginx, `auto_redirect`).
+    /// A redirect at `/foo` to a route at `/foo/`, if nothing is configured for `/foo` itself. Like any other
+    /// candidate, it is tried before shorter paths (nginx, `auto_redirect`).
     AddSlash,
 }
 
@@ -82,7 +83,8 @@ impl PathIndex {
         Builder::new(candidates_by_path(routes)).build()
     }
 
-    /// The route for a normalised path. `complies` says whether the request complies with the conditions of a route.
+    /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
+    /// route.
     pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
         let mut next = self.longest(path);
         while let Some(id) = next {
@@ -101,7 +103,7 @@ impl PathIndex {
         None
     }
 
-    /// The longest configured path that the path begins with.
+    /// The longest configured path that is a prefix of `path`.
     fn longest(&self, path: &[u8]) -> Option<LeafId> {
         let mut longest = None;
         let mut rest = path;
@@ -110,7 +112,12 @@ impl PathIndex {
             let Some(after) = rest.strip_prefix(&self.text[node.text.range()]) else { break };
             longest = node.leaf.or(longest);
             let Some(&byte) = after.first() else { break };
-            let Some(child) = memchr::memchr(byte, &self.first_bytes[node.children.range()]) else { break };
+            let first_bytes = &self.first_bytes[node.children.range()];
+            // Many hosts have one path, whose node has no children: skip the call.
+            if first_bytes.is_empty() {
+                break;
+            }
+            let Some(child) = memchr::memchr(byte, first_bytes) else { break };
             at = node.children.start as usize + child;
             rest = after;
         }
@@ -119,7 +126,7 @@ impl PathIndex {
 }
 
 impl Kind {
-    /// Whether it takes a path of which `below` comes after the configured one.
+    /// Whether the candidate matches a path that continues with `below` after the configured one.
     fn takes(self, below: &[u8], ends_in_slash: bool) -> bool {
         match self {
             Self::Exact | Self::AddSlash => below.is_empty(),
@@ -174,15 +181,16 @@ fn candidates_by_path<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedenc
     by_path
 }
 
-/// The order in which the candidates of one path are asked.
+/// The order in which the candidates of one path are tried.
 ///
-/// Kubernetes: "If two paths are still equally matched, precedence will be given to paths with an exact path type over
-/// prefix path type." Of equal type, the conditions decide. Of equal conditions, the first one in the model is served.
+/// Kubernetes: "If two paths are still equally matched, precedence will be given to paths with an exact path
+/// type over prefix path type." If types are equal, the conditions decide; if these are equal too, the order
+/// of the model.
 fn order(candidate: Candidate, precedence: Precedence) -> (Kind, Reverse<Precedence>, u32) {
     (candidate.kind, Reverse(precedence), candidate.route)
 }
 
-/// The candidates to put at `/foo` for those at `/foo/`, up to the first that takes every request.
+/// The redirects at `/foo` for the candidates at `/foo/`, up to the first that matches every request.
 fn without_slash<'a>(
     path: &'a [u8],
     candidates: &[Candidate],
@@ -211,7 +219,7 @@ struct Builder<'a> {
     queue: VecDeque<Pending>,
 }
 
-/// A node to be made: of the paths in `paths`, which share their first `depth` bytes.
+/// A node that is not built yet, of the paths in `paths`, which share their first `depth` bytes.
 struct Pending {
     paths: Range<usize>,
     depth: usize,
@@ -247,14 +255,16 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Bytes from `depth` on that all the paths have in common; of sorted ones, the first and the last decide.
+    /// Number of bytes from `depth` on that all the paths share. They are sorted, so the first and the last
+    /// decide.
     fn shared_bytes(&self, pending: &Pending) -> usize {
         let first = &self.paths[pending.paths.start].0[pending.depth..];
         let last = &self.paths[pending.paths.end - 1].0[pending.depth..];
         first.iter().zip(last).take_while(|(a, b)| a == b).count()
     }
 
-    /// Makes a leaf of the path that ends at `end`, which sorts first if there is one, and leaves the longer ones.
+    /// Makes a leaf of the path that ends at `end`, if there is one: it sorts first. Returns the longer
+    /// paths too.
     fn take_leaf(&mut self, pending: &Pending, end: usize) -> (Option<LeafId>, Range<usize>) {
         let (path, candidates) = &self.paths[pending.paths.start];
         if path.len() > end {
@@ -266,7 +276,7 @@ impl<'a> Builder<'a> {
         (Some(id), pending.paths.start + 1..pending.paths.end)
     }
 
-    /// One child for each byte that comes next. Returns how many.
+    /// Enqueues one child for each distinct next byte. Returns their number.
     fn enqueue_children(&mut self, mut paths: Range<usize>, depth: usize, shorter: Option<LeafId>) -> usize {
         let before = self.queue.len();
         while !paths.is_empty() {
@@ -311,7 +321,7 @@ mod tests {
         PathIndex::new(routes).find(path.as_bytes(), |_| true)
     }
 
-    /// As of a route with so many conditions.
+    /// The precedence of a route with this number of conditions.
     fn precedence(conditions: usize) -> Precedence {
         let value = ValueMatch::Exact(String::new());
         let headers = vec![Condition { name: String::new(), value }; conditions];
@@ -383,7 +393,8 @@ mod tests {
         assert_eq!(find("/bar", &[2]), Some(Found::Route(2)));
     }
 
-    /// Asks every route in turn. Of a path's conditions it is known how many there are; the request complies with up to so many.
+    /// Reference implementation: tries every route. A route is given by its path and its number of
+    /// conditions; the request meets up to `complies` of them.
     fn find_naively(routes: &[(PathMatch, usize)], complies: usize, path: &str) -> Option<Found> {
         let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
         let takes = |one: &PathMatch| match (one.kind(), one.path()) {

@@ -3,18 +3,23 @@ use std::sync::Arc;
 use model::{Cluster, ClusterId, Clusters, Conditions, ListenerId, Route, Settings, StepBudget, Stream};
 
 use crate::host::{HostTable, Hosts};
+use crate::needs::Needs;
 use crate::path::Found;
 
-/// Hosts that are asked after the one that a request is for. A name of 253 bytes has no more labels than that.
+/// Hosts that are asked after the one that a request is for. A name of 253 bytes has no more labels than
+/// that.
 const HOSTS_ASKED_MAX: usize = 128;
 
-/// A configuration, ready to serve. Immutable; shared behind one `Arc`, which each request holds from start to end.
+/// A configuration, ready to serve. Immutable; shared behind one `Arc`, which each request holds from start
+/// to end.
 #[derive(Debug)]
 pub struct Snapshot {
     /// Counts the configurations of this process.
     pub generation: u64,
-    /// What holds for the proxy as a whole.
+    /// The settings of the proxy as a whole.
     pub settings: Arc<Settings>,
+    /// The features that the settings ask for on all routes.
+    pub(crate) needs: Needs,
     pub(crate) clusters: Clusters,
     pub(crate) listeners: Vec<Listener>,
 }
@@ -22,12 +27,12 @@ pub struct Snapshot {
 /// A port that clients connect to, ready to serve.
 #[derive(Debug)]
 pub struct Listener {
-    /// What it is known by from one Snapshot to the next.
+    /// The name that stays the same from one Snapshot to the next.
     pub id: ListenerId,
     pub(crate) content: Content,
 }
 
-/// What clients of a listener get.
+/// The content that clients of a listener get.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// Listeners with the same hosts share one table of them.
@@ -35,12 +40,13 @@ pub(crate) enum Content {
     Stream(Stream),
 }
 
-/// What is to be done with a request.
+/// The way in which a request is to be answered.
 #[derive(Clone, Copy, Debug)]
 pub enum Resolution<'a> {
-    /// This route of this host takes it.
-    Route(&'a HostTable, &'a Arc<Route>),
-    /// The path is that of this route of this host but for a final slash: redirect there with 301 (nginx, `auto_redirect`).
+    /// This route of this host takes it. The features are those of the route and of the settings.
+    Route(&'a HostTable, &'a Arc<Route>, Needs),
+    /// The path is that of this route of this host but for a final slash: redirect there with 301 (nginx,
+    /// `auto_redirect`).
     AddSlash(&'a HostTable, &'a Arc<Route>),
     /// Nothing is served for the host.
     UnknownHost,
@@ -51,11 +57,14 @@ pub enum Resolution<'a> {
 }
 
 impl Snapshot {
-    /// The route for a request that came in at a listener. A listener that is not part of this Snapshot knows no host.
+    /// The route for a request that came in at a listener. A listener that is not part of this Snapshot
+    /// knows no host.
     ///
-    /// `host` is what the client sent in `Host` or `:authority`: in any letter case, with or without a port. `path` is
-    /// normalised: percent-decoded, `//` merged, `.` and `..` resolved. `accepts` says whether the request complies with
-    /// the conditions of a route; it is asked of routes that have any, in the order of their precedence. `budget` is the request's.
+    /// `host` is what the client sent in `Host` or `:authority`: in any letter case, with or without a port.
+    /// `path` is normalised: percent-decoded, `//` merged, `.` and `..` resolved. `accepts` says whether the
+    /// request complies with the conditions of a route; it is asked of routes that have any, in the order of
+    /// their precedence.
+    /// `budget` is the request's.
     pub fn resolve(
         &self,
         listener: ListenerId,
@@ -68,10 +77,12 @@ impl Snapshot {
         let Some(table) = hosts.find(host) else { return Resolution::UnknownHost };
         let complies = |route: usize| table.routes()[route].conditions.as_deref().is_none_or(&accepts);
         match table.find(path, budget, complies) {
-            Some(Found::Route(route)) => Resolution::Route(table, &table.routes()[route]),
+            Some(Found::Route(route)) => {
+                Resolution::Route(table, &table.routes()[route], table.needs(route) | self.needs)
+            }
             Some(Found::AddSlash(route)) => Resolution::AddSlash(table, &table.routes()[route]),
             Some(Found::Undecided) => Resolution::Undecided(table),
-            None => wider(hosts, table, path, budget, accepts),
+            None => self.wider(hosts, table, path, budget, accepts),
         }
     }
 
@@ -85,12 +96,14 @@ impl Snapshot {
         self.find(listener)?.hosts()
     }
 
-    /// Where a listener passes on what it gets as it is; none if there is no such listener, or if it does not.
+    /// Where a listener passes on what it gets as it is; none if there is no such listener, or if it does
+    /// not.
     pub fn stream_of(&self, listener: ListenerId) -> Option<&Stream> {
         self.find(listener)?.stream()
     }
 
-    /// There are few listeners as a rule, and those of HTTP come first: to look at one after the other is faster than to hash.
+    /// There are few listeners as a rule, and those of HTTP come first: to look at one after the other is
+    /// faster than to hash.
     fn find(&self, listener: ListenerId) -> Option<&Listener> {
         self.listeners.iter().find(|one| one.id == listener)
     }
@@ -110,8 +123,9 @@ impl Snapshot {
         self.listeners[..at].iter().position(has_them).unwrap_or(at)
     }
 
-    /// The cluster that a route of this Snapshot refers to. A cluster keeps its id from one Snapshot to the next; the id of
-    /// one that is gone may be given to another, so state that is kept by id has to look at the cluster's name too.
+    /// The cluster that a route of this Snapshot refers to. A cluster keeps its id from one Snapshot to the
+    /// next; the id of one that is gone may be given to another, so state that is kept by id has to look at
+    /// the cluster's name too.
     ///
     /// # Panics
     ///
@@ -124,28 +138,33 @@ impl Snapshot {
     pub fn clusters(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
         self.clusters.iter()
     }
-}
 
-/// The route of a wider host that takes a request which none of the host's own takes. The host stays the one that was asked for.
-#[cold]
-fn wider<'a>(
-    hosts: &'a Hosts,
-    table: &'a HostTable,
-    path: &[u8],
-    budget: &StepBudget,
-    accepts: impl Fn(&Conditions) -> bool,
-) -> Resolution<'a> {
-    let next = |narrower: &&'a HostTable| Some(&**hosts.get(narrower.wider()?)?);
-    for one in std::iter::successors(next(&table), next).take(HOSTS_ASKED_MAX) {
-        let complies = |route: usize| one.routes()[route].conditions.as_deref().is_none_or(&accepts);
-        match one.find(path, budget, complies) {
-            Some(Found::Route(route)) => return Resolution::Route(table, &one.routes()[route]),
-            Some(Found::AddSlash(route)) => return Resolution::AddSlash(table, &one.routes()[route]),
-            Some(Found::Undecided) => return Resolution::Undecided(table),
-            None => {}
+    /// The route of a wider host that takes a request which none of the host's own takes. The host stays the
+    /// one that was asked for.
+    #[cold]
+    fn wider<'a>(
+        &self,
+        hosts: &'a Hosts,
+        table: &'a HostTable,
+        path: &[u8],
+        budget: &StepBudget,
+        accepts: impl Fn(&Conditions) -> bool,
+    ) -> Resolution<'a> {
+        let next = |narrower: &&'a HostTable| Some(&**hosts.get(narrower.wider()?)?);
+        for one in std::iter::successors(next(&table), next).take(HOSTS_ASKED_MAX) {
+            let complies = |route: usize| one.routes()[route].conditions.as_deref().is_none_or(&accepts);
+            match one.find(path, budget, complies) {
+                Some(Found::Route(route)) => {
+                    let needs = one.needs(route) | self.needs;
+                    return Resolution::Route(table, &one.routes()[route], needs);
+                }
+                Some(Found::AddSlash(route)) => return Resolution::AddSlash(table, &one.routes()[route]),
+                Some(Found::Undecided) => return Resolution::Undecided(table),
+                None => {}
+            }
         }
+        Resolution::UnknownPath(table)
     }
-    Resolution::UnknownPath(table)
 }
 
 impl Listener {

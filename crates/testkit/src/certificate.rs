@@ -1,4 +1,4 @@
-//! Certificates of a test's own: authorities, and what they sign.
+//! Certificates for tests: authorities, and certificates that they sign.
 //!
 //! Keys are ECDSA, which costs a fraction of a millisecond to make, unless a test is about RSA.
 
@@ -11,7 +11,7 @@ use rcgen::{
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// Whoever signs certificates.
+/// An authority that signs certificates.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -30,7 +30,7 @@ pub struct Certificate {
 }
 
 impl Authority {
-    /// A root.
+    /// A root authority.
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let params = authority_params(name);
@@ -38,7 +38,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), own, between: Vec::new(), issued: AtomicU64::new(1) }
     }
 
-    /// An authority below this one. What it signs comes with its certificate.
+    /// An intermediate authority below this one. Certificates that it signs come with its own.
     #[must_use]
     pub fn below(&self, name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
@@ -131,7 +131,7 @@ impl Certificate {
         self.chain.iter().map(rcgen::Certificate::pem).collect()
     }
 
-    /// The certificate without those that lead to it.
+    /// The certificate without its chain.
     pub fn pem(&self) -> String {
         self.chain[0].pem()
     }
@@ -141,7 +141,7 @@ impl Certificate {
         self.key.serialize_pem()
     }
 
-    /// What the other end of a connection sees first of the chain.
+    /// The leaf, which comes first in the chain.
     pub fn der(&self) -> &[u8] {
         self.chain[0].der()
     }

@@ -17,9 +17,9 @@ pub struct Collector(H2Upstream);
 /// Spans that were sent together.
 #[derive(Debug)]
 pub struct Batch {
-    /// What the resource says of itself.
+    /// Attributes of the resource.
     pub resource: Vec<(String, String)>,
-    /// In the order in which they came.
+    /// Spans in the order of their arrival.
     pub spans: Vec<Span>,
     peer: H2Peer,
 }
@@ -27,7 +27,7 @@ pub struct Batch {
 /// A span, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Name.
+    /// Name of the span.
     pub name: String,
     /// In hexadecimal digits.
     pub trace_id: String,
@@ -37,7 +37,7 @@ pub struct Span {
     pub parent: String,
     /// As `tracestate` has it.
     pub trace_state: String,
-    /// Whether it is one of a server.
+    /// Whether its kind is that of a server.
     pub is_server: bool,
     /// Whether it failed.
     pub is_error: bool,
@@ -48,22 +48,22 @@ pub struct Span {
 }
 
 impl Collector {
-    /// Listens.
+    /// Listens at a free port.
     pub fn start() -> Self {
         Self(H2Upstream::clear())
     }
 
-    /// Where.
+    /// Address of the collector.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    /// Takes the next batch, waiting for it. It is not answered yet.
+    /// Waits for the next batch and takes it. It is not answered yet.
     pub fn accept(&self) -> Batch {
         let mut peer = self.0.accept_request();
         assert_eq!(peer.request.uri().path(), "/opentelemetry.proto.collector.trace.v1.TraceService/Export");
         let (body, _) = peer.body.read_to_end();
-        // A message of gRPC: whether it is compressed, and its length, before the message.
+        // A message of gRPC begins with a flag for compression and its length.
         let request = ExportTraceServiceRequest::decode(&body[5..]).expect("it is one");
         let resource = request.resource_spans.iter().flat_map(|one| &one.resource);
         let resource = resource.flat_map(|resource| texts(&resource.attributes)).collect();
@@ -79,7 +79,7 @@ impl Collector {
         batch.spans
     }
 
-    /// Whether no batch has come that was not taken.
+    /// Whether no batch is waiting.
     pub fn is_left_alone(&self) -> bool {
         self.0.is_left_alone()
     }
@@ -114,7 +114,7 @@ impl Span {
         }
     }
 
-    /// An attribute.
+    /// An attribute of the span.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }

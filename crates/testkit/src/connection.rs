@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::response::field;
 use crate::session::Session;
-use crate::tls::TlsInfo;
-use crate::{PATIENCE, Response};
+use crate::socket::{is_timeout, set_patience};
+use crate::{PATIENCE, Response, TlsInfo};
 
-/// An open connection, with what has been received and not been read yet.
+/// An open connection, with the bytes that have been received but not read yet.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
@@ -23,21 +24,23 @@ enum Stream {
     Tls(Session),
 }
 
-/// How the other end said that no more comes.
+/// How the other end has closed its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// In order.
+    /// An orderly end.
     Closed,
     /// By a reset.
     Reset,
-    /// TLS has ended without saying so: what came may have been cut off.
+    /// TLS ended without a `close_notify`: the data may have been cut off.
     Truncated,
 }
 
 const PIECE_BYTES: usize = 16 * 1024;
+/// Reads of the kernel's tables until they have a connection.
+const READS_MAX: usize = 1000;
 
 impl Connection {
-    /// Connects.
+    /// Connects to an address.
     pub fn to(address: SocketAddr) -> Self {
         Self::new(
             TcpStream::connect(address)
@@ -70,7 +73,7 @@ impl Connection {
         Self { stream: Stream::Tls(session), unread: Vec::new() }
     }
 
-    /// The socket of one on which TLS has not begun.
+    /// The socket of a connection without TLS.
     pub(crate) fn into_stream(self) -> TcpStream {
         assert!(self.unread.is_empty(), "unread: {:?}", self.unread_text());
         match self.stream {
@@ -79,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// What came of the handshake. TLS only.
+    /// The result of the handshake. TLS only.
     pub fn tls_info(&self) -> TlsInfo {
         match &self.stream {
             Stream::Tls(session) => session.info(),
@@ -97,14 +100,25 @@ impl Connection {
         self.socket().local_addr().expect("it is connected")
     }
 
-    // Sending.
+    /// The number of bytes on their way to the other end, which the kernel holds: sent from here and not
+    /// read there.
+    pub fn in_flight_to_peer(&self) -> usize {
+        queued(self.address(), self.peer_address())
+    }
 
-    /// Sends bytes.
+    /// The number of bytes on their way from the other end, which the kernel holds.
+    pub fn in_flight_from_peer(&self) -> usize {
+        queued(self.peer_address(), self.address())
+    }
+
+    // === Sending ===
+
+    /// Sends bytes, all of which the other end has to take.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes).expect("the other end takes it");
     }
 
-    /// Sends bytes to somebody who may not be there any more.
+    /// Sends bytes to a peer that may be gone.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.stream.write_all(bytes.as_ref())
     }
@@ -125,7 +139,7 @@ impl Connection {
         sent
     }
 
-    /// Says that no more will be sent.
+    /// Closes the sending direction.
     pub fn shutdown_write(&mut self) {
         if let Stream::Tls(session) = &self.stream {
             session.close().expect("it is open");
@@ -148,7 +162,7 @@ impl Connection {
         Self { stream, unread: Vec::new() }
     }
 
-    // Receiving.
+    // === Receiving ===
 
     /// Reads up to and including an empty line.
     pub fn read_head(&mut self) -> String {
@@ -163,7 +177,7 @@ impl Connection {
         String::from_utf8(line[..len - 2].to_vec()).expect("lines in tests are text")
     }
 
-    /// Reads a line from somebody who may close instead.
+    /// Reads a line from a peer that may close instead.
     pub fn try_read_line(&mut self) -> io::Result<String> {
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
@@ -181,7 +195,7 @@ impl Connection {
         self.take(len)
     }
 
-    /// Reads so many bytes from somebody who may close instead.
+    /// Reads so many bytes from a peer that may close instead.
     pub fn try_read_exactly(&mut self, len: usize) -> io::Result<Vec<u8>> {
         while self.unread.len() < len {
             if self.read_more()? == 0 {
@@ -191,7 +205,7 @@ impl Connection {
         Ok(self.take(len))
     }
 
-    /// Reads a chunked body as it comes, framing and all.
+    /// Reads a chunked body with its framing.
     pub fn read_raw_chunks(&mut self) -> String {
         let len = self.read_until(b"0\r\n");
         let mut raw = String::from_utf8(self.take(len)).expect("bodies in tests are text");
@@ -226,7 +240,7 @@ impl Connection {
         ending
     }
 
-    /// Whether nothing has come that was not read, not even an end.
+    /// Whether nothing unread has arrived, not even an end.
     pub fn is_quiet(&self) -> bool {
         self.socket().set_nonblocking(true).expect("a socket option");
         let peeked = self.socket().peek(&mut [0]);
@@ -240,7 +254,7 @@ impl Connection {
             && matches!(peeked, Err(error) if error.kind() == ErrorKind::WouldBlock)
     }
 
-    /// Waits for anything to come in clear, be it an end. True if nothing has come within this time.
+    /// Waits for data or an end in clear. True if nothing arrives within this time.
     pub fn is_quiet_for(&self, time: Duration) -> bool {
         self.socket().set_read_timeout(Some(time)).expect("a socket option");
         let peeked = self.socket().peek(&mut [0]);
@@ -250,23 +264,57 @@ impl Connection {
 
     /// Reads a response to a request that was not HEAD.
     pub fn read_response(&mut self) -> Response {
-        Response::read(self, "GET")
+        self.read_response_to("GET")
     }
 
     /// Reads a response to a HEAD.
     pub fn read_response_to_head(&mut self) -> Response {
-        Response::read(self, "HEAD")
+        self.read_response_to("HEAD")
     }
 
     /// Sends a request and reads the response.
     pub fn ask(&mut self, request: &str) -> Response {
         self.send(request);
-        Response::read(self, request.split(' ').next().unwrap_or_default())
+        self.read_response_to(request.split(' ').next().unwrap_or_default())
     }
 
     /// Sends a GET for `host` and reads the response.
     pub fn get(&mut self, host: &str, target: &str) -> Response {
         self.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+    }
+
+    fn read_response_to(&mut self, method: &str) -> Response {
+        let mut response = Response::from_head(&self.read_head());
+        let is_chunked = response.header("transfer-encoding").is_some();
+        let length = response.header("content-length").map(|text| text.parse().expect("a length"));
+        if method == "HEAD" || matches!(response.status, 100..200 | 204 | 304) {
+            return response;
+        }
+        match (is_chunked, length) {
+            (true, None) => self.read_chunks(&mut response),
+            (false, Some(length)) => response.body = self.read_exactly(length),
+            (false, None) => response.body = self.read_to_end().0,
+            (true, Some(_)) => panic!("framed twice: {response:?}"),
+        }
+        response
+    }
+
+    fn read_chunks(&mut self, response: &mut Response) {
+        loop {
+            let line = self.read_line();
+            let len = usize::from_str_radix(&line, 16).unwrap_or_else(|_| panic!("no chunk size: {line:?}"));
+            if len == 0 {
+                break;
+            }
+            response.body.extend(self.read_exactly(len));
+            assert_eq!(self.read_line(), "", "after a chunk");
+        }
+        loop {
+            match self.read_line() {
+                line if line.is_empty() => return,
+                line => response.trailers.push(field(&line)),
+            }
+        }
     }
 
     fn read_until(&mut self, end: &[u8]) -> usize {
@@ -336,16 +384,38 @@ impl Write for Stream {
     }
 }
 
-pub(crate) fn set_patience(stream: &TcpStream) {
-    stream.set_nodelay(true).expect("a socket option");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a socket option");
-}
-
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 fn is_reset(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+/// The bytes of one direction of a connection over IPv4 between sockets of this network namespace: in the
+/// queue of the sender, and in that of the receiver (`proc_net_tcp` of the kernel's documentation). The
+/// kernel writes its tables piece by piece, and leaves rows out where connections come and go meanwhile: they
+/// are read until they have both.
+fn queued(from: SocketAddr, to: SocketAddr) -> usize {
+    let reads = std::iter::repeat_with(|| queues(from, to)).take(READS_MAX);
+    reads.flatten().next().expect("both ends of the connection are in the kernel's tables")
+}
+
+fn queues(from: SocketAddr, to: SocketAddr) -> Option<usize> {
+    // A socket that was accepted at an address for both families is in the table of IPv6.
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .map(|path| std::fs::read_to_string(path).expect("the kernel's table of connections"));
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1));
+    let rows: Vec<Vec<_>> = lines.map(|line| line.split_whitespace().collect()).collect();
+    // The queues of the socket with these addresses: sent and not yet acknowledged, received and not read.
+    let of = |own: SocketAddr, peer: SocketAddr| {
+        let (own, peer) = (in_table(own), in_table(peer));
+        // An address of IPv4 is the end of one of IPv6.
+        rows.iter().find(|row| row[1].ends_with(&own) && row[2].ends_with(&peer))?[4].split_once(':')
+    };
+    let bytes = |text| usize::from_str_radix(text, 16).expect("a number of bytes");
+    let ((sending, _), (_, unread)) = (of(from, to)?, of(to, from)?);
+    Some(bytes(sending) + bytes(unread))
+}
+
+/// An address as that table writes it: the bytes of the address in the machine's order, then the port.
+fn in_table(address: SocketAddr) -> String {
+    let SocketAddr::V4(address) = address else { panic!("{address} is not of IPv4") };
+    format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }

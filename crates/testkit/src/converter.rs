@@ -1,4 +1,4 @@
-//! What `forebay convert` makes of Ingresses, served in their place: so that conversations about Ingresses run on it too.
+//! Replaces Ingresses by the output of `forebay convert`, so that conversations about Ingresses test it too.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::process::Command;
 use crate::Authority;
 use crate::manifest::tls_secret;
 
-/// Variable of the environment with which all Forebays of a process serve what their Ingresses are converted to.
+/// Environment variable with which all Forebays of a process serve the converted Ingresses.
 pub const CONVERTED: &str = "FOREBAY_TEST_CONVERTED";
 
-/// The flags of `serve` that decide about Ingresses, which converting needs too.
+/// The flags of `serve` that decide about Ingresses, which `convert` needs too.
 const FLAGS: &[&str] = &[
     "--annotations-prefix",
     "--configmap",
@@ -35,10 +35,11 @@ pub(crate) struct Converter {
 }
 
 impl Converter {
-    /// The flags with which Ingresses are not served themselves.
+    /// The flags with which Ingresses themselves are not served.
     pub(crate) const NO_INGRESS: [&str; 2] = ["--ingress-class=none", "--watch-ingress-without-class=false"];
 
-    /// A converter for a Forebay with this command and these arguments; none unless the environment asks for one.
+    /// A converter for a Forebay with this command and these arguments; none unless the environment asks for
+    /// one.
     pub(crate) fn new(command: &[OsString], arguments: &[OsString]) -> Option<Self> {
         std::env::var_os(CONVERTED)?;
         let decides = |argument: &&OsString| {
@@ -51,7 +52,7 @@ impl Converter {
         Some(Self { command: command.collect() })
     }
 
-    /// Puts the result into the folder, in place of the one before.
+    /// Writes the result into the folder, in place of the previous one.
     pub(crate) fn convert(&self, manifests: &Path) {
         let file = manifests.join(FILE);
         let _ = std::fs::remove_file(&file);

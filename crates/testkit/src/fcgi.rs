@@ -1,4 +1,4 @@
-//! An application that speaks `FastCGI` and that the test plays: strict about what it is sent, free in what it sends.
+//! A `FastCGI` application that the test plays: strict about what it receives, free in what it sends.
 
 use crate::Connection;
 
@@ -7,7 +7,7 @@ use crate::Connection;
 pub enum Record<'a> {
     /// A piece of the response.
     Stdout(&'a [u8]),
-    /// A piece of what the application says of errors.
+    /// A piece of the application's error stream.
     Stderr(&'a [u8]),
     /// The end, with the protocol's status.
     End(u8),
@@ -41,7 +41,7 @@ impl FcgiRequest {
 
     /// Reads a request up to its body.
     pub fn read_params(peer: &mut Connection) -> Self {
-        // A responder, which closes the connection.
+        // The role of a responder, without the flag that keeps the connection open.
         assert_eq!(read_record(peer, BEGIN), [0, 1, 0, 0, 0, 0, 0, 0]);
         let mut bytes = Vec::new();
         loop {

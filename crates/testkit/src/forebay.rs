@@ -15,8 +15,8 @@ use crate::metrics::Metrics;
 use crate::output::Output;
 use crate::{Connection, PATIENCE, Response, TlsClient};
 
-/// What is to be served, before it is. Host `web.test` leads to Service `default/web` unless [`manifest`](Self::manifest)
-/// says otherwise.
+/// A Forebay that is not started yet. Host `web.test` leads to Service `default/web` unless
+/// [`manifest`](Self::manifest) adds something else.
 #[derive(Debug)]
 pub struct Setup {
     /// The binary, and before it the program that runs it, if there is one.
@@ -31,7 +31,7 @@ pub struct Setup {
     manifests: Vec<(String, String)>,
 }
 
-/// A running `forebay serve`. Killed when it is dropped.
+/// A running `forebay serve`. Killed when dropped.
 #[derive(Debug)]
 pub struct Forebay {
     child: Child,
@@ -48,21 +48,22 @@ pub struct Forebay {
 /// A process that has ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// How.
+    /// The exit status.
     pub status: ExitStatus,
-    /// What it wrote to standard output.
+    /// Its whole standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its whole standard error.
     pub stderr: String,
 }
 
 impl Setup {
-    /// Runs this program, with one worker: what a test sees then does not hang on which of them took a connection.
+    /// Runs this program with one worker, so that results do not depend on which worker accepted a
+    /// connection.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self::bare(program.into(), None).arguments(["--configmap=default/settings"])
     }
 
-    /// Runs this program on what is in a cluster, instead of on manifests.
+    /// Runs this program on the objects of a cluster, instead of on manifests.
     pub fn following(program: impl Into<PathBuf>, kubeconfig: &Path) -> Self {
         Self::bare(program.into(), Some(kubeconfig.into()))
     }
@@ -109,14 +110,14 @@ impl Setup {
         self
     }
 
-    /// Adds arguments.
+    /// Adds arguments to the command line.
     #[must_use]
     pub fn arguments<A: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// Runs it by another program, such as valgrind, whose command line goes before its own.
+    /// Runs the program under another one, such as valgrind, whose command line goes before its own.
     #[must_use]
     pub fn under<A: Into<OsString>>(mut self, command: impl IntoIterator<Item = A>) -> Self {
         self.command.splice(..0, command.into_iter().map(Into::into));
@@ -167,7 +168,9 @@ impl Setup {
         let access_log = Output::read(child.stdout.take().expect("it is piped"));
         let unknown = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let ingress = self.ingress;
-        let (http, https, admin) = (unknown, unknown, unknown);
+        let http = unknown;
+        let https = unknown;
+        let admin = unknown;
         let mut forebay = Forebay { child, ingress, converter, folder, log, access_log, http, https, admin };
         let line = forebay.await_log(" admin=");
         forebay.admin.set_port(port(&line, "admin="));
@@ -240,18 +243,23 @@ impl Forebay {
         Metrics::parse(self.admin("/metrics").text())
     }
 
+    /// Scrapes the metrics over an open connection to the admin server, which takes no port for itself.
+    pub fn metrics_over(admin: &mut Connection) -> Metrics {
+        Metrics::parse(admin.ask("GET /metrics HTTP/1.1\r\nHost: admin\r\n\r\n").text())
+    }
+
     /// The configuration in force.
     pub fn configuration(&self) -> serde_json::Value {
         serde_json::from_slice(&self.admin("/configuration").body).expect("it is JSON")
     }
 
-    /// Scrapes until a metric is what it is to be.
+    /// Scrapes until a metric has this value.
     pub fn await_metric(&self, name: &str, labels: &[(&str, &str)], value: u64) {
         let sum = || self.metrics().sum(name, labels);
         self.await_that(&format!("{name}{labels:?} to be {value}"), || sum() == value);
     }
 
-    /// Asks over and over until something holds. For what has no event of its own; each look is a round trip.
+    /// Polls until a condition holds. For conditions without an event; each poll is a round trip.
     pub fn await_that(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !holds() {
@@ -259,7 +267,7 @@ impl Forebay {
         }
     }
 
-    // What it says.
+    // === Queries ===
 
     /// Waits for a line on standard error that holds `text`.
     pub fn await_log(&self, text: &str) -> String {
@@ -280,7 +288,7 @@ impl Forebay {
             .unwrap_or_else(|| panic!("no line with {text:?} in {:#?}", self.access_log.so_far()))
     }
 
-    // Its manifests.
+    // === Manifests ===
 
     /// The folder with the manifests.
     pub fn manifests(&self) -> PathBuf {
@@ -297,20 +305,20 @@ impl Forebay {
         }
     }
 
-    /// Gives Service `web` other endpoints, and waits until they are in force.
+    /// Gives Service `web` other endpoints, and waits until they are served.
     pub fn set_endpoints(&self, endpoints: &[SocketAddr]) {
         let wanted: Vec<String> = endpoints.iter().map(ToString::to_string).collect();
         self.replace("web.yaml", &(self.ingress.document() + &service("web", endpoints)));
         self.await_that("the endpoints to be in force", || {
             let configuration = self.configuration();
             let clusters = configuration["clusters"].as_array().expect("a list");
-            let web = clusters.iter().find(|one| one["upstream"] == "default-web-80").expect("the upstream");
+            let web = clusters.iter().find(|one| one["name"] == "default-web-80").expect("the upstream");
             let addresses = web["endpoints"].as_array().expect("a list").iter().map(|one| &one["address"]);
             addresses.eq(&wanted) && configuration["generation"] == configuration["acknowledged"]
         });
     }
 
-    // Its end.
+    // === Shutdown ===
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
@@ -324,14 +332,15 @@ impl Forebay {
         Ended { status, stdout: self.access_log.finish().join("\n"), stderr: self.log.finish().join("\n") }
     }
 
-    /// Resident memory in KiB.
+    /// Resident memory in KiB that it has allocated: pages of the binary come and go with the machine's load.
     pub fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has memory");
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a process has memory");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
     }
 
-    /// Its process.
+    /// The id of its process.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }

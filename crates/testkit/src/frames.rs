@@ -1,5 +1,5 @@
-//! An HTTP/2 client that sends frames by hand, whatever they are. Written anew and plainly: what is tested must not judge
-//! itself.
+//! An HTTP/2 client that sends any frames. Written independently of the proxy: the code under test must not
+//! judge itself.
 
 use std::io::{self, ErrorKind};
 
@@ -29,20 +29,20 @@ pub mod flag {
     pub const END_HEADERS: u8 = 4;
 }
 
-/// A frame.
+/// A frame of HTTP/2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// One of [`kind`].
     pub kind: u8,
-    /// Of [`flag`].
+    /// Flags as in [`flag`].
     pub flags: u8,
     /// The stream's number.
     pub stream: u32,
-    /// What it holds.
+    /// The payload behind the header.
     pub payload: Vec<u8>,
 }
 
-/// What became of a request.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A response, with this status.
@@ -55,7 +55,7 @@ pub enum Outcome {
     Closed,
 }
 
-/// A connection on which frames are sent and read.
+/// A connection that sends and reads frames.
 #[derive(Debug)]
 pub struct FrameClient {
     connection: Connection,
@@ -65,7 +65,7 @@ pub struct FrameClient {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEAD_BYTES: usize = 9;
-/// Of HPACK: with a table of no size, each header of a response is told by itself.
+/// Setting of HPACK: with a table of size zero, each header of a response is sent literally.
 const SETTINGS_HEADER_TABLE_SIZE: u16 = 1;
 
 impl FrameClient {
@@ -86,12 +86,12 @@ impl FrameClient {
         client
     }
 
-    /// Says nothing yet.
+    /// A client that has not sent anything yet.
     pub fn silent(connection: Connection) -> Self {
         Self { connection, goodbye: None }
     }
 
-    /// Sends bytes.
+    /// Sends bytes as they are.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.connection.send(bytes);
     }
@@ -101,7 +101,7 @@ impl FrameClient {
         self.connection.send(frame(kind, flags, stream, payload));
     }
 
-    /// Sends many frames at once, to somebody who may have stopped listening. Whether they were taken.
+    /// Sends many frames at once to a peer that may have stopped listening. Whether they were taken.
     pub fn try_send_all(&mut self, frames: &[Vec<u8>]) -> bool {
         self.connection.try_send(frames.concat()).is_ok()
     }
@@ -133,7 +133,7 @@ impl FrameClient {
         }
     }
 
-    /// Reads up to a frame. Settings and pings on the way are not answered.
+    /// Reads up to a matching frame. Settings and pings on the way are not answered.
     pub fn await_frame(&mut self, is_meant: impl Fn(&Frame) -> bool) -> Frame {
         loop {
             let frame = self.read().expect("the connection goes on");
@@ -149,12 +149,12 @@ impl FrameClient {
         self.goodbye
     }
 
-    /// Waits for what becomes of the request on a stream.
+    /// Waits for the end of the request on a stream.
     pub fn outcome(&mut self, stream: u32) -> Outcome {
         loop {
             let Some(frame) = self.read() else { return Outcome::Closed };
             match frame.kind {
-                // One with code 0 says that no further requests are taken.
+                // A GOAWAY with code 0 only announces that no further requests are accepted.
                 kind::GOAWAY if number(&frame.payload[4..8]) != 0 => {
                     return Outcome::GoAway(number(&frame.payload[4..8]));
                 }
@@ -165,7 +165,7 @@ impl FrameClient {
         }
     }
 
-    /// The connection, with what has not been read.
+    /// The connection, with the bytes that have not been read.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
@@ -224,7 +224,7 @@ fn push_length(block: &mut Vec<u8>, mut len: usize) {
 
 /// The status in a response's head, where it stands first (RFC 9113 section 8.3).
 fn status(block: &[u8]) -> u16 {
-    // The size of the table may be told first.
+    // A change of the table's size may come first.
     let block = match block {
         [first, rest @ ..] if first & 0xe0 == 0x20 => rest,
         _ => block,

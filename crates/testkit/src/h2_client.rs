@@ -1,4 +1,4 @@
-//! An HTTP/2 client that says only what is allowed. For what is not, there is [`FrameClient`](crate::FrameClient).
+//! An HTTP/2 client that keeps to the protocol. [`FrameClient`](crate::FrameClient) is for violations.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -15,7 +15,8 @@ use tokio_rustls::TlsConnector;
 use crate::Response;
 use crate::h2_stream::{BodyReceiver, BodySender, fields, header_map};
 use crate::runtime::{driver, wait};
-use crate::tls::{TlsClient, TlsInfo};
+use crate::tls::TlsClient;
+use crate::tls_info::TlsInfo;
 
 /// A connection. It ends with this value.
 #[derive(Debug)]
@@ -71,12 +72,12 @@ impl H2Client {
         Self { requests, driving: driver().spawn(connection), scheme, tls }
     }
 
-    /// What came of the handshake. TLS only.
+    /// The result of the handshake. TLS only.
     pub fn tls_info(&self) -> &TlsInfo {
         self.tls.as_ref().expect("over TLS")
     }
 
-    /// Begins a request once a stream may be opened; `is_end` if nothing follows the head.
+    /// Begins a request once a stream may be opened; `is_end` if the head is all of it.
     pub fn call(
         &self,
         method: &str,
@@ -97,12 +98,12 @@ impl H2Client {
         self.try_send(request, false).expect("the connection is open")
     }
 
-    /// Whether the other end has said that it understands extended CONNECT. Its settings come before any answer.
+    /// Whether the server has announced extended CONNECT. Its settings come before any response.
     pub fn has_extended_connect(&self) -> bool {
         self.requests.is_extended_connect_protocol_enabled()
     }
 
-    /// Sends a request that was made elsewhere, to somebody who may be gone.
+    /// Sends a request that was made elsewhere, to a server that may be gone.
     pub fn try_send(&self, request: Request<()>, is_end: bool) -> Result<Call, h2::Error> {
         let mut requests = wait("a stream", self.requests.clone().ready())?;
         let (response, sender) = requests.send_request(request, is_end)?;
@@ -149,7 +150,7 @@ impl Call {
         response(&interim.expect("not the final one").expect("a response"))
     }
 
-    /// The final response's head, and its body as it comes.
+    /// The final response's head, and its body as a stream.
     pub fn head(&mut self) -> Result<(Response, BodyReceiver), h2::Error> {
         let (parts, body) = wait("a response", &mut self.response)?.into_parts();
         Ok((response(&http::Response::from_parts(parts, ())), BodyReceiver::new(body)))
@@ -160,7 +161,7 @@ impl Call {
         self.try_read_response().expect("a response")
     }
 
-    /// Reads a response from somebody who may break off.
+    /// Reads a response from a server that may break off.
     pub fn try_read_response(&mut self) -> Result<Response, h2::Error> {
         let (mut response, mut body) = self.head()?;
         let (bytes, trailers) = body.read_to_end();

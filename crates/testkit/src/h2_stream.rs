@@ -8,16 +8,16 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::runtime::wait;
 
-/// Trailer fields.
+/// Fields of the trailers.
 pub type Trailers = Vec<(String, String)>;
 
-/// The direction in which one sends. To drop it before its end resets the stream.
+/// The sending direction of a stream. Dropping it before its end resets the stream.
 #[derive(Debug)]
 pub struct BodySender {
     stream: SendStream<Bytes>,
 }
 
-/// The direction in which one receives.
+/// The receiving direction of a stream.
 #[derive(Debug)]
 pub struct BodyReceiver {
     stream: RecvStream,
@@ -34,7 +34,7 @@ impl BodySender {
         self.try_send(data, is_end).expect("the other end takes it");
     }
 
-    /// Sends data to somebody who may not want it any more.
+    /// Sends data to a peer that may have reset the stream.
     pub fn try_send(&mut self, data: impl Into<Bytes>, is_end: bool) -> Result<(), h2::Error> {
         let mut data = data.into();
         while !data.is_empty() {
@@ -54,7 +54,7 @@ impl BodySender {
         self.stream.send_trailers(header_map(fields)).expect("the stream is open");
     }
 
-    /// Breaks off.
+    /// Resets the stream.
     pub fn reset(&mut self, reason: Reason) {
         self.stream.send_reset(reason);
     }
@@ -70,7 +70,7 @@ impl BodyReceiver {
         Self { stream, unread: Vec::new() }
     }
 
-    /// The next piece of data, or `None` at the end. What is read is made room for.
+    /// The next piece of data, or `None` at the end. The window is enlarged by what was read.
     pub fn read(&mut self) -> Result<Option<Bytes>, h2::Error> {
         if !self.unread.is_empty() {
             return Ok(Some(std::mem::take(&mut self.unread).into()));
@@ -100,7 +100,7 @@ impl BodyReceiver {
         bytes
     }
 
-    /// Reads up to the end; what came before it, and the trailers or why there is no end.
+    /// Reads up to the end; returns the data, and the trailers or the error in place of the end.
     pub fn read_to_end(&mut self) -> (Vec<u8>, Result<Trailers, h2::Error>) {
         let mut bytes = Vec::new();
         loop {
@@ -118,7 +118,7 @@ impl BodyReceiver {
         Ok(trailers.map_or_else(Vec::new, |map| fields(&map)))
     }
 
-    /// Whether the end has come with what was read so far.
+    /// Whether the end has been reached.
     pub fn is_at_end(&self) -> bool {
         self.unread.is_empty() && self.stream.is_end_stream()
     }

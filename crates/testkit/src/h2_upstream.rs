@@ -1,4 +1,5 @@
-//! An HTTP/2 upstream, in clear or over TLS, whose requests the test takes one by one and answers as it likes.
+//! An HTTP/2 upstream, in clear or over TLS, whose requests the test takes one by one and answers as it
+//! likes.
 
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,7 +19,8 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::h2_stream::{BodyReceiver, BodySender, fields, header_map};
 use crate::runtime::{at_once, driver, wait};
-use crate::tls::{TlsInfo, TlsServer};
+use crate::tls::TlsServer;
+use crate::tls_info::TlsInfo;
 
 /// A listener. It and its connections end with this value.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub struct H2Upstream {
     accepting: JoinHandle<()>,
 }
 
-/// A request, and the way to answer it.
+/// A request with the handle to answer it.
 #[derive(Debug)]
 pub struct H2Peer {
     /// Method, URI and headers.
@@ -39,14 +41,14 @@ pub struct H2Peer {
     pub body: BodyReceiver,
     /// No content follows, not even an empty frame of it.
     pub ended_with_its_head: bool,
-    /// Which of the connections it came on, from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
-    /// What came of the handshake, over TLS.
+    /// The result of the handshake, over TLS.
     pub tls: Option<TlsInfo>,
     answer: SendResponse<Bytes>,
 }
 
-/// What the tasks of an upstream have in common.
+/// State that the tasks of an upstream share.
 #[derive(Clone)]
 struct Shared {
     settings: Builder,
@@ -112,7 +114,7 @@ impl H2Upstream {
         self.requests.try_lock().is_ok_and(|mut requests| requests.try_recv().is_err())
     }
 
-    /// Tells all that are connected to go away when their requests are answered (GOAWAY).
+    /// Sends GOAWAY to all connected peers, which leave when their requests are answered.
     pub fn leave(&self) {
         self.leaving.send_modify(|times| *times += 1);
     }
@@ -140,12 +142,12 @@ impl H2Peer {
         self.answer.send_informational(head(status, headers)).expect("the stream is open");
     }
 
-    /// Sends the head of the response; `is_end` if nothing follows it.
+    /// Sends the head of the response; `is_end` if the head is all of it.
     pub fn respond(&mut self, status: u16, headers: &[(&str, &str)], is_end: bool) -> BodySender {
         self.try_respond(status, headers, is_end).expect("the stream is open")
     }
 
-    /// Answers somebody who may not want it any more.
+    /// Answers a peer that may have reset the stream.
     pub fn try_respond(
         &mut self,
         status: u16,
@@ -168,7 +170,7 @@ impl H2Peer {
         at_once(|| self.answer(status, headers, body));
     }
 
-    /// Breaks off.
+    /// Resets the stream.
     pub fn reset(&mut self, reason: Reason) {
         self.answer.send_reset(reason);
     }
@@ -186,7 +188,7 @@ impl Shared {
         while let Ok((stream, _)) = listener.accept().await {
             let number = self.connections.fetch_add(1, Ordering::SeqCst);
             let mut shared = self.clone();
-            // To leave is said to those who are there.
+            // An earlier order to leave is only for the connections that were open then.
             shared.leaving.mark_unchanged();
             serving.spawn(shared.serve(stream, number));
             while serving.try_join_next().is_some() {}
@@ -196,7 +198,7 @@ impl Shared {
     async fn serve(self, stream: TcpStream, number: usize) {
         stream.set_nodelay(true).expect("a socket option");
         let Some(tls) = &self.tls else { return self.drive(stream, number, None).await };
-        // Handshakes that fail are what some tests are about; they see it at the other end.
+        // Some tests are about failing handshakes; they check the error at the other end.
         let Ok(stream) = TlsAcceptor::from(Arc::clone(&tls.config)).accept(stream).await else { return };
         let info = TlsInfo::of_server(stream.get_ref().1);
         if info.alpn.as_deref() == Some("h2") {
@@ -222,7 +224,8 @@ impl Shared {
                 return;
             }
         }
-        // To close now would reset what is unread, and destroy the goodbye with it. It ends with the upstream.
+        // Closing now would reset unread data, and destroy the GOAWAY with it. The task ends with the
+        // upstream.
         std::future::pending::<()>().await;
     }
 

@@ -1,6 +1,6 @@
-//! What the end-to-end tests are made of: both ends of a connection by raw bytes, and the real binary between them.
+//! Parts of the end-to-end tests: both ends of a connection as raw bytes, and the real binary between them.
 //!
-//! Nothing here sleeps or knows a port beforehand. Whatever waits, waits for an event, and panics when it does not come
+//! No code here sleeps or uses fixed ports. Each wait is for an event, and panics if the event does not come
 //! within [`PATIENCE`].
 
 #![allow(
@@ -31,8 +31,10 @@ mod redis;
 mod response;
 mod runtime;
 mod session;
+mod socket;
 mod terminal;
 mod tls;
+mod tls_info;
 mod udp;
 mod upstream;
 
@@ -55,9 +57,11 @@ pub use port::Port;
 pub use redis::RedisServer;
 pub use response::Response;
 pub use terminal::Terminal;
-pub use tls::{TlsClient, TlsInfo, TlsServer};
+pub use tls::{TlsClient, TlsServer};
+pub use tls_info::TlsInfo;
 pub use udp::UdpEcho;
 pub use upstream::{Canned, Refusing, Upstream};
 
-/// Longest wait for anything. Long, since a loaded machine is slow; nothing that succeeds takes as long.
+/// Longest wait for any event. Long, since a loaded machine is slow; a test that passes never waits that
+/// long.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Kubernetes manifests for tests, as JSON, which YAML is a superset of.
+//! Kubernetes manifests for tests, as JSON, of which YAML is a superset.
 
 use std::net::SocketAddr;
 
@@ -76,7 +76,7 @@ impl Ingress {
         self
     }
 
-    /// The document.
+    /// The manifest as a document.
     pub fn document(&self) -> String {
         let mut spec = json!({"rules": self.rules, "tls": self.tls});
         if let Some(backend) = &self.default_backend {
@@ -96,7 +96,7 @@ pub fn service(name: &str, endpoints: &[SocketAddr]) -> String {
     service_with_port(name, &json!({"port": 80}), endpoints)
 }
 
-/// A Service as [`service`], whose port says what is spoken there (`appProtocol`).
+/// A Service as [`service`], whose port names its protocol (`appProtocol`).
 pub fn service_speaking(name: &str, app_protocol: &str, endpoints: &[SocketAddr]) -> String {
     service_with_port(name, &json!({"port": 80, "appProtocol": app_protocol}), endpoints)
 }
@@ -169,7 +169,7 @@ pub fn tls_secret(name: &str, certificate: &Certificate) -> String {
     secret(name, "kubernetes.io/tls", &entries)
 }
 
-/// A Secret with the authority that certificates have to be from, and what it has revoked.
+/// A Secret with the authority that certificates have to be from, and its revocation list.
 pub fn authority_secret(name: &str, authority: &Authority, revocations: Option<&str>) -> String {
     let authority = authority.pem();
     let entries = [Some(("ca.crt", &*authority)), revocations.map(|list| ("ca.crl", list))];

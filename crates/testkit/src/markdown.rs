@@ -3,7 +3,8 @@
 /// Characters of a line, at most.
 const WIDTH: usize = 108;
 
-/// The text in lines of at most 108 characters. Further lines of a list's item are indented; code is not broken.
+/// The text in lines of at most 108 characters. Further lines of a list's item are indented; code is not
+/// broken.
 pub fn wrapped(text: &str) -> String {
     let indent = " ".repeat(marker(text));
     let (mut lines, mut width) = (String::with_capacity(text.len()), 0);
@@ -33,7 +34,7 @@ fn marker(text: &str) -> usize {
     }
 }
 
-/// The words of a text; code with spaces in it is one.
+/// The words of a text; code with spaces in it is one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut in_code = false;

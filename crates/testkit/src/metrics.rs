@@ -1,4 +1,4 @@
-//! `/metrics`, read.
+//! The samples of `/metrics`.
 
 /// The samples of one scrape.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Metrics {
         Self { samples: lines.map(Sample::parse).collect() }
     }
 
-    /// The sum of a metric's samples that have these labels, which must be whole numbers. Zero if there are none.
+    /// The sum of a metric's samples with these labels, which must be whole numbers. Zero if there are none.
     pub fn sum(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let samples = self.samples.iter().filter(|sample| sample.is(name, labels));
         samples.map(|sample| sample.value.parse::<u64>().expect("a whole number")).sum()

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// An endpoint that says `ok` while it is well. It ends with this value.
+/// An endpoint that answers `ok` while it is healthy. It ends with this value.
 #[derive(Debug)]
 pub struct Moody {
     address: SocketAddr,
@@ -21,7 +21,7 @@ struct State {
     is_well: AtomicBool,
     has_ended: AtomicBool,
     requests: AtomicUsize,
-    /// What it does while it is not well.
+    /// Its behaviour while it is not healthy.
     illness: Illness,
 }
 
@@ -33,7 +33,7 @@ enum Illness {
 }
 
 impl Moody {
-    /// One that is not well and says something else; it closes the connection where that is nothing.
+    /// An endpoint that is not healthy and sends this answer; an empty one closes the connection.
     pub fn saying(answer: &'static str) -> Self {
         Self::with(if answer.is_empty() { Illness::Breaks } else { Illness::Says(answer) })
     }
@@ -70,12 +70,12 @@ impl Moody {
         self.address
     }
 
-    /// It is well from now on.
+    /// The endpoint is healthy from now on.
     pub fn become_well(&self) {
         self.state.is_well.store(true, Ordering::SeqCst);
     }
 
-    /// It is not from now on.
+    /// The endpoint is not healthy from now on.
     pub fn become_ill(&self) {
         self.state.is_well.store(false, Ordering::SeqCst);
     }
@@ -95,7 +95,7 @@ impl Drop for Moody {
 }
 
 impl State {
-    /// Requests have no body, or one that comes with the head.
+    /// Serves requests without a body, or with one that comes with the head.
     fn serve(&self, mut stream: TcpStream) {
         let mut buffer = [0; 4096];
         while stream.read(&mut buffer).is_ok_and(|read| read > 0) {

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 /// Type and class of an address, as a question and an answer have them: A, IN.
 const ADDRESS: [u8; 4] = [0, 1, 0, 1];
 
-/// Answers for as long as the process lives: these names have these addresses, no other name has any. `at` must be an address of
-/// this network, and its port 53 must be free: for tests in a network of their own.
+/// Answers for as long as the process lives: these names have these addresses, no other name has any. `at`
+/// must be an address of this network, and its port 53 must be free: for tests in a network of their own.
 pub fn serve_names(at: IpAddr, names: BTreeMap<String, Vec<Ipv4Addr>>) {
     let socket = UdpSocket::bind((at, 53)).expect("port 53 of a network of one's own");
     std::thread::spawn(move || {
@@ -40,7 +40,7 @@ fn answer(query: &[u8], names: &BTreeMap<String, Vec<Ipv4Addr>>) -> Option<Vec<u
     Some(answer)
 }
 
-/// The name that is asked for, and where it ends.
+/// The queried name, and where it ends.
 fn name(query: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), 12);
     loop {

@@ -1,5 +1,5 @@
-//! Needs of tests: programs of others, and what the kernel permits. A test that is left out
-//! says so, in the run and at the end of `make test`.
+//! Requirements of tests: programs, and permissions of the kernel. A test that is left out is reported, in
+//! the run and at the end of `make test`.
 //!
 //! Must not be in here: which package a program is in (`testing/programs`).
 
@@ -18,12 +18,13 @@ const CI: &str = "CI";
 /// recorded.
 ///
 /// # Panics
-/// In CI, where it is not installed.
+///
+/// The program is missing in CI.
 pub fn needs(program: &str) -> bool {
     needs_for(&this_test(), program)
 }
 
-/// [`needs`], for what runs on a thread without its name.
+/// [`needs`], for threads without the name of a test.
 pub fn needs_for(test: &str, program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_there = env::split_paths(&path).any(|folder| is_in(&folder, program));
@@ -38,7 +39,7 @@ pub fn needs_for(test: &str, program: &str) -> bool {
 /// Records that this machine does not permit a test, or a part of it.
 pub fn left_out(test: &str, why: &str) {
     let line = line_of(test, why);
-    // Past the capture of what tests print, which would hide it.
+    // Written to the descriptor, since the capture of the tests' output would hide it.
     let _ = io::stderr().write_all(format!("left out: {line}").as_bytes());
     if let Some(path) = env::var_os(FILE) {
         let file = OpenOptions::new().append(true).create(true).open(&path);
@@ -87,8 +88,8 @@ mod tests {
         assert_eq!(line_of("a", "no nginx:\n  not found\n"), "a (no nginx: not found)\n");
     }
 
-    /// Programs that the sources name are in the list of what `make test` installs, and what tests start is
-    /// asked for.
+    /// Programs that the sources name are in the list that `make test` installs, and each program that a test
+    /// starts is one that it requires.
     #[test]
     fn every_program_that_a_test_needs_is_installed_by_make_test() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));

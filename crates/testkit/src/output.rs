@@ -57,7 +57,7 @@ impl Output {
         !waited.expect("no thread panics with it").1.timed_out()
     }
 
-    /// What has come so far.
+    /// The lines so far.
     pub(crate) fn so_far(&self) -> Vec<String> {
         self.lines.so_far.lock().expect("no thread panics with it").lines.clone()
     }

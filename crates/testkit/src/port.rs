@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A port of all addresses that the system gives to nobody else for as long as this lives. Who sets `SO_REUSEPORT`, as Forebay
-/// does, can listen at it.
+/// A port of all addresses, reserved for as long as this lives. A program that sets `SO_REUSEPORT`, as
+/// Forebay does, can listen at it.
 #[derive(Debug)]
 pub struct Port(Socket);
 
@@ -19,7 +19,7 @@ impl Port {
     /// A port of UDP.
     pub fn udp() -> Self {
         let port = Self::bind(Type::DGRAM);
-        // Of what others send it then gets nothing.
+        // A connected socket gets no datagrams of other peers.
         let peer: IpAddr = if has_ipv6() { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
         port.0.connect(&SocketAddr::from((peer, 1)).into()).expect("a route to this machine");
         port
@@ -35,13 +35,13 @@ impl Port {
         Self(socket)
     }
 
-    /// Its number.
+    /// The port's number.
     pub fn number(&self) -> u16 {
         let address = self.0.local_addr().expect("it is bound");
         address.as_socket().expect("it is of IP").port()
     }
 
-    /// Where it is for clients on this machine.
+    /// Its address for clients on this machine.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number()).into()
     }

@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use crate::output::Output;
 use crate::{Certificate, PATIENCE};
 
-/// Its program, which is in Debian's package of the same name.
+/// The program, from Debian's package of the same name.
 const PROGRAM: &str = "redis-server";
-/// What it writes once it takes commands.
+/// The line that it logs once it takes commands.
 const READY: &str = "Ready to accept connections";
 
-/// A running redis-server, which keeps nothing on disk. Killed when it is dropped.
+/// A running redis-server without persistence. Killed when dropped.
 #[derive(Debug)]
 pub struct RedisServer {
     child: Child,
@@ -24,7 +24,7 @@ pub struct RedisServer {
     tls_address: SocketAddr,
     folder: TempDir,
     arguments: Vec<String>,
-    /// It is read, so that the server can go on writing it.
+    /// The log is read, so that the server never blocks on writing it.
     log: Output,
 }
 
@@ -70,24 +70,24 @@ impl RedisServer {
         Some(Self { child, address, tls_address, folder, arguments: all, log })
     }
 
-    /// Where it is.
+    /// Its address in clear.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it is over TLS.
+    /// Its address for TLS.
     pub fn tls_address(&self) -> SocketAddr {
         self.tls_address
     }
 
-    /// A file for what belongs to it.
+    /// Writes a file into its folder.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).expect("a file");
         path.display().to_string()
     }
 
-    /// Kills it, so that what it knows is lost.
+    /// Kills the server, so that its data is lost.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
@@ -98,7 +98,7 @@ impl RedisServer {
         (self.child, self.log) = launch(&self.arguments);
     }
 
-    /// Has it do nothing; connections stay open.
+    /// Stops its process; connections stay open.
     pub fn halt(&self) {
         self.signal(Signal::STOP);
     }
@@ -143,7 +143,7 @@ fn launch(arguments: &[String]) -> (Child, Output) {
     (child, log)
 }
 
-/// Two ports of a loopback address that nobody else uses: a server that is started again takes the same ones.
+/// Two ports of a loopback address that nobody else uses: a server that is restarted gets the same ones.
 fn free_addresses() -> (SocketAddr, SocketAddr) {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let [high, low] = (std::process::id() as u16).to_be_bytes();

@@ -1,42 +1,26 @@
-//! Responses as a client reads them. Written anew and plainly: what is tested must not judge itself.
-
-use crate::Connection;
+//! Responses from a client's view. Written independently of the proxy: the code under test must not judge
+//! itself.
 
 /// A response, with its headers as they came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// `HTTP/1.1`
+    /// The version, as in `HTTP/1.1`.
     pub version: String,
-    /// Three digits.
+    /// The status code.
     pub status: u16,
-    /// What follows them.
+    /// The reason phrase.
     pub reason: String,
     /// Names and values, in order.
     pub headers: Vec<(String, String)>,
     /// The body, without its framing.
     pub body: Vec<u8>,
-    /// Trailer fields.
+    /// Fields of the trailers, in order.
     pub trailers: Vec<(String, String)>,
 }
 
 impl Response {
-    pub(crate) fn read(connection: &mut Connection, method: &str) -> Self {
-        let mut response = Self::from_head(&connection.read_head());
-        let is_chunked = response.header("transfer-encoding").is_some();
-        let length = response.header("content-length").map(|text| text.parse().expect("a length"));
-        if method == "HEAD" || matches!(response.status, 100..200 | 204 | 304) {
-            return response;
-        }
-        match (is_chunked, length) {
-            (true, None) => response.read_chunks(connection),
-            (false, Some(length)) => response.body = connection.read_exactly(length),
-            (false, None) => response.body = connection.read_to_end().0,
-            (true, Some(_)) => panic!("framed twice: {response:?}"),
-        }
-        response
-    }
-
-    fn from_head(head: &str) -> Self {
+    /// A response without its body, from the lines of its head.
+    pub(crate) fn from_head(head: &str) -> Self {
         let mut lines = head.trim_end().split("\r\n");
         let mut start = lines.next().unwrap_or_default().splitn(3, ' ');
         let mut word = || start.next().unwrap_or_default();
@@ -47,24 +31,6 @@ impl Response {
             headers: lines.map(field).collect(),
             body: Vec::new(),
             trailers: Vec::new(),
-        }
-    }
-
-    fn read_chunks(&mut self, connection: &mut Connection) {
-        loop {
-            let line = connection.read_line();
-            let len = usize::from_str_radix(&line, 16).unwrap_or_else(|_| panic!("no chunk size: {line:?}"));
-            if len == 0 {
-                break;
-            }
-            self.body.extend(connection.read_exactly(len));
-            assert_eq!(connection.read_line(), "", "after a chunk");
-        }
-        loop {
-            match connection.read_line() {
-                line if line.is_empty() => return,
-                line => self.trailers.push(field(&line)),
-            }
         }
     }
 
@@ -85,13 +51,14 @@ impl Response {
         std::str::from_utf8(&self.body).expect("the body is text")
     }
 
-    /// Status and body, which is what most tests are about.
+    /// Status and body, which most tests compare.
     pub fn said(&self) -> (u16, &str) {
         (self.status, self.text())
     }
 }
 
-fn field(line: &str) -> (String, String) {
+/// The name and value in a line of a head.
+pub(crate) fn field(line: &str) -> (String, String) {
     let (name, value) = line.split_once(':').unwrap_or_else(|| panic!("no header: {line:?}"));
     (name.to_owned(), value.trim().to_owned())
 }

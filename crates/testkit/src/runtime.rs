@@ -1,4 +1,4 @@
-//! The thread on which HTTP/2 connections are driven, so that tests may wait for them in plain words.
+//! The thread that drives HTTP/2 connections, so that tests can use blocking calls.
 
 use std::sync::{LazyLock, mpsc};
 
@@ -24,13 +24,14 @@ pub(crate) fn wait<F: Future>(what: &str, future: F) -> F::Output {
     DRIVER.block_on(patiently).unwrap_or_else(|_| panic!("waited in vain for {what}"))
 }
 
-/// Does something while no connection is driven, so that all that it sends leaves in one write. It must not wait.
+/// Does something while no connection is driven, so that all that it sends leaves in one write. It must not
+/// wait.
 pub(crate) fn at_once<T>(act: impl FnOnce() -> T) -> T {
     let (stopped, has_stopped) = mpsc::channel();
     let (done, is_done) = mpsc::channel::<()>();
     DRIVER.spawn(async move {
         stopped.send(()).expect("it is waited for");
-        // An end of the channel is what is waited for.
+        // The end of the channel is the signal.
         let _ = is_done.recv();
     });
     has_stopped.recv().expect("the thread drives on");

@@ -1,7 +1,7 @@
 //! A TLS session over a blocking socket that one thread may read while another writes.
 //!
-//! Whoever holds `sending` is the only one who writes to the socket, so that records leave in the order in which they were
-//! made; nobody waits for the socket with `state` held.
+//! Only the holder of `sending` writes to the socket, so that records leave in the order in which they were
+//! made; no thread waits for the socket while it holds `state`.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustls::Connection;
 
-use crate::tls::TlsInfo;
+use crate::TlsInfo;
+use crate::socket::set_patience;
 
 /// One end of a session.
 #[derive(Debug)]
@@ -23,16 +24,16 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct State {
     tls: Connection,
-    /// What was received and not read yet.
+    /// Decrypted bytes that were not read yet.
     plain: VecDeque<u8>,
 }
 
 const RECORDS_BYTES: usize = 16 * 1024;
 
 impl Session {
-    /// Shakes hands.
+    /// Performs the handshake.
     pub(crate) fn begin(stream: TcpStream, connection: Connection) -> io::Result<Self> {
-        crate::connection::set_patience(&stream);
+        set_patience(&stream);
         let state = State { tls: connection, plain: VecDeque::new() };
         let session = Self { stream, state: Arc::new(Mutex::new(state)), sending: Arc::default() };
         session.flush()?;
@@ -56,13 +57,13 @@ impl Session {
         }
     }
 
-    /// Says that no more comes.
+    /// Sends the `close_notify` of this direction.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.state().tls.send_close_notify();
         self.flush()
     }
 
-    /// Whether nothing has been received that was not read.
+    /// Whether all received data has been read.
     pub(crate) fn is_quiet(&self) -> bool {
         let mut state = self.state();
         let processed = state.tls.process_new_packets().expect("what was read was in order");
@@ -121,7 +122,7 @@ impl Session {
 }
 
 impl State {
-    /// Takes what has come; nothing, if the stream has ended.
+    /// Processes received records; none mean that the stream has ended.
     fn take_in(&mut self, mut records: &[u8]) -> io::Result<()> {
         let is_end = records.is_empty();
         loop {

@@ -1,4 +1,4 @@
-//! A program in a terminal: what is typed, and what is seen on the screen.
+//! A program in a terminal: keys are typed, and the screen can be read.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,8 @@ use crate::PATIENCE;
 pub struct Terminal {
     child: Child,
     ours: File,
-    /// The program's end. It is held open, so that the terminal's modes can still be asked for when the program has ended.
+    /// The program's end. It stays open, so that the terminal's modes can be read after the program has
+    /// ended.
     theirs: File,
     screen: Arc<Screen>,
     reading: Option<JoinHandle<()>>,
@@ -43,7 +44,7 @@ impl Terminal {
         tcsetwinsize(&ours, size(columns, rows)).expect("its size");
         let end = || Stdio::from(theirs.try_clone().expect("a descriptor"));
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().expect("it runs");
-        // A command keeps the descriptors that it is given, and with them this end of the terminal.
+        // A command keeps its descriptors, and with them this end of the terminal.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let parser = Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0));
         let screen = Arc::new(Screen { parser, changed: Condvar::new() });
@@ -52,17 +53,17 @@ impl Terminal {
         Self { child, ours, theirs, screen, reading }
     }
 
-    /// Types.
+    /// Types these keys.
     pub fn types(&mut self, keys: &str) {
         self.ours.write_all(keys.as_bytes()).expect("keys are taken");
     }
 
-    /// Gives the terminal another size, and tells the program.
+    /// Gives the terminal another size, and signals the program.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         let (high, wide) = (cells(rows), cells(columns));
         self.screen.parser.lock().expect("no thread panics with it").screen_mut().set_size(high, wide);
         tcsetwinsize(&self.ours, size(columns, rows)).expect("its size");
-        // The terminal controls nobody, so that the kernel tells nobody.
+        // The terminal has no foreground process that the kernel would signal.
         self.signal(Signal::WINCH);
     }
 
@@ -71,12 +72,13 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
-    /// Waits until the text on the screen is as it is meant to be.
+    /// Waits until the text on the screen is as expected.
     pub fn await_screen(&self, what: &str, is_meant: impl Fn(&str) -> bool) {
         self.await_that(what, |screen| is_meant(&screen.contents()));
     }
 
-    /// Waits until the screen is again as it was before the program took it over, and checks that lines are edited again.
+    /// Waits until the screen is again as it was before the program took it over, and checks that lines are
+    /// edited again.
     pub fn await_given_back(&self) {
         self.await_that("the screen as it was", |screen| !screen.alternate_screen() && !screen.hide_cursor());
         assert!(self.edits_lines(), "the terminal is still raw");
@@ -96,17 +98,17 @@ impl Terminal {
         }
     }
 
-    /// What is on the screen now.
+    /// The text on the screen.
     pub fn text(&self) -> String {
         self.screen.parser.lock().expect("no thread panics with it").screen().contents()
     }
 
-    /// Whether the program has the screen to itself, beside what was there before it (the alternate screen).
+    /// Whether the program uses the alternate screen.
     pub fn is_taken_over(&self) -> bool {
         self.screen.parser.lock().expect("no thread panics with it").screen().alternate_screen()
     }
 
-    /// Whether lines are edited by the terminal, as they are until a program has it raw.
+    /// Whether the terminal edits lines, as it does until a program sets it to raw mode.
     pub fn edits_lines(&self) -> bool {
         tcgetattr(&self.theirs)
             .expect("its modes")

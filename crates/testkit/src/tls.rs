@@ -1,4 +1,4 @@
-//! TLS for either end of a connection: what is offered and shown, and what came of the handshake.
+//! TLS for either end of a connection: settings, and results of handshakes.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -11,16 +11,16 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::{NoServerSessionStorage, ServerSessionMemoryCache, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    ClientConfig, ClientConnection, CommonState, DigitallySignedStruct, HandshakeKind, ProtocolVersion,
-    RootCertStore, ServerConfig, ServerConnection, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, ServerConfig, ServerConnection,
+    SignatureScheme, SupportedProtocolVersion,
 };
 
 use crate::certificate::{Authority, Certificate};
 use crate::session::Session;
 use crate::{Connection, Upstream};
 
-/// How a client speaks TLS. It keeps the sessions that it was given, and believes any certificate unless it is told whom to
-/// believe: tests look at what was shown.
+/// TLS settings of a client. It keeps the sessions that it gets, and accepts any certificate unless it is
+/// given authorities: tests look at the chain.
 #[derive(Clone, Debug)]
 pub struct TlsClient {
     name: Option<String>,
@@ -37,23 +37,6 @@ pub struct TlsClient {
 #[derive(Clone, Debug)]
 pub struct TlsServer {
     pub(crate) config: Arc<ServerConfig>,
-}
-
-/// What came of a handshake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsInfo {
-    /// The version is 1.3, not 1.2.
-    pub is_13: bool,
-    /// The suite's name, such as `TLS13_AES_256_GCM_SHA384` or `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384`.
-    pub suite: String,
-    /// The protocol that was agreed upon.
-    pub alpn: Option<String>,
-    /// What the other end showed, the leaf first.
-    pub peer_chain: Vec<Vec<u8>>,
-    /// The session is one that was there before.
-    pub is_resumed: bool,
-    /// The name that the client asked for, as the server has it.
-    pub name: Option<String>,
 }
 
 impl TlsClient {
@@ -95,21 +78,21 @@ impl TlsClient {
         Self { versions: vec![&TLS13], ..self.unbuilt() }
     }
 
-    /// Offers this suite only, which is named as in [`TlsInfo::suite`], in its version only.
+    /// Offers only this suite, named as in [`TlsInfo::suite`](crate::TlsInfo::suite), and only its version.
     #[must_use]
     pub fn suite(self, name: &'static str) -> Self {
         let version = if name.starts_with("TLS13_") { &TLS13 } else { &TLS12 };
         Self { suite: Some(name), versions: vec![version], ..self.unbuilt() }
     }
 
-    /// Resumes sessions of TLS 1.2 by what the server keeps, not by tickets.
+    /// Resumes sessions of TLS 1.2 from the server's cache, not by tickets.
     #[must_use]
     pub fn session_ids_only(self) -> Self {
         let resumption = self.resumption.clone().tls12_resumption(Tls12Resumption::SessionIdOnly);
         Self { resumption, ..self.unbuilt() }
     }
 
-    /// Shows a certificate when it is asked for one.
+    /// Presents a certificate if one is requested.
     #[must_use]
     pub fn certificate(self, certificate: &Arc<Certificate>) -> Self {
         Self { certificate: Some(Arc::clone(certificate)), ..self.unbuilt() }
@@ -126,12 +109,13 @@ impl TlsClient {
         self.try_connect(address).unwrap_or_else(|error| panic!("no handshake with {address}: {error}"))
     }
 
-    /// Connects, and shakes hands with somebody who may not want to. An alert is an error of kind `InvalidData`.
+    /// Connects and performs a handshake that the server may refuse. An alert is an error of kind
+    /// `InvalidData`.
     pub fn try_connect(&self, address: SocketAddr) -> io::Result<Connection> {
         self.handshake(TcpStream::connect(address)?)
     }
 
-    /// Shakes hands on a connection on which something was said before, as a PROXY header is.
+    /// Performs a handshake on a connection on which data was sent before, such as a PROXY header.
     pub fn upgrade(&self, connection: Connection) -> io::Result<Connection> {
         self.handshake(connection.into_stream())
     }
@@ -253,46 +237,10 @@ impl Upstream {
             .unwrap_or_else(|error| panic!("no handshake at {}: {error}", self.address()))
     }
 
-    /// Takes the next connection and shakes hands with somebody who may not want to.
+    /// Accepts the next connection and performs a handshake that the client may refuse.
     pub fn try_accept_tls(&self, server: &TlsServer) -> io::Result<Connection> {
         let session = ServerConnection::new(Arc::clone(&server.config)).map_err(io::Error::other)?;
         Session::begin(self.accept().into_stream(), session.into()).map(Connection::tls)
-    }
-}
-
-impl TlsInfo {
-    pub(crate) fn of(connection: &rustls::Connection) -> Self {
-        match connection {
-            rustls::Connection::Client(client) => Self::of_client(client),
-            rustls::Connection::Server(server) => Self::of_server(server),
-        }
-    }
-
-    pub(crate) fn of_client(connection: &ClientConnection) -> Self {
-        Self::of_either(connection, None)
-    }
-
-    pub(crate) fn of_server(connection: &ServerConnection) -> Self {
-        Self::of_either(connection, connection.server_name())
-    }
-
-    fn of_either(connection: &CommonState, name: Option<&str>) -> Self {
-        let chain = connection.peer_certificates().unwrap_or_default();
-        Self {
-            is_13: connection.protocol_version() == Some(ProtocolVersion::TLSv1_3),
-            suite: connection
-                .negotiated_cipher_suite()
-                .map_or_else(String::new, |one| format!("{:?}", one.suite())),
-            alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
-            peer_chain: chain.iter().map(|one| one.to_vec()).collect(),
-            is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-            name: name.map(str::to_owned),
-        }
-    }
-
-    /// Whether the other end showed this certificate.
-    pub fn shows(&self, certificate: &Certificate) -> bool {
-        self.peer_chain.first().is_some_and(|leaf| leaf == certificate.der())
     }
 }
 

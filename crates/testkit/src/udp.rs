@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// It listens until it is dropped.
+/// A UDP server that returns datagrams. It listens until it is dropped.
 #[derive(Debug)]
 pub struct UdpEcho {
     address: SocketAddr,
@@ -80,7 +80,7 @@ impl Shared {
             }
             drop(peers);
             for _ in 0..times {
-                // Who has gone away gets nothing.
+                // A peer that is gone gets nothing.
                 let _ = socket.send_to(&datagram[..len], peer);
             }
         }

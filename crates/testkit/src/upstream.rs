@@ -1,4 +1,4 @@
-//! Upstreams: one that the test plays itself, and one that always says the same.
+//! Upstreams: one that the test plays itself, and one with a fixed answer.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use rustix::net::{Shutdown as Both, shutdown};
 use socket2::{Domain, SockRef, Socket, Type};
 
-use crate::connection::is_timeout;
+use crate::socket::is_timeout;
 use crate::{Connection, PATIENCE};
 
 /// A listener whose connections the test takes one by one and answers as it likes.
@@ -31,7 +31,7 @@ impl Upstream {
         Self::default()
     }
 
-    /// Listens, and has room for so many connections that nobody has taken.
+    /// Listens with this backlog of connections that are not accepted.
     pub fn at(address: IpAddr, backlog: i32) -> Self {
         let address = SocketAddr::new(address, 0);
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
@@ -42,15 +42,16 @@ impl Upstream {
         Self { listener: socket.into() }
     }
 
-    /// An upstream that takes no connection, not even by the kernel, beyond those returned, which fill its room.
+    /// An upstream that accepts no connection, not even in the kernel, beyond those returned, which fill its
+    /// backlog.
     pub fn full() -> (Self, Vec<Connection>) {
         let upstream = Self::at(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
         let filling = vec![Connection::to(upstream.address())];
         (upstream, filling)
     }
 
-    /// Listens at all addresses of the machine: as many endpoints as one likes, of which the test sees in which order they
-    /// are asked.
+    /// Listens at all addresses of the machine: any number of endpoints, and the test sees the order in which
+    /// they are called.
     pub fn everywhere() -> Self {
         Self::at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 1024)
     }
@@ -81,7 +82,7 @@ impl Upstream {
         (peer, head)
     }
 
-    /// Whether nobody has connected that was not accepted.
+    /// Whether no connection is waiting to be accepted.
     pub fn is_left_alone(&self) -> bool {
         self.listener.set_nonblocking(true).expect("a socket option");
         let accepted = self.listener.accept();
@@ -107,13 +108,14 @@ impl Default for Refusing {
 }
 
 impl Refusing {
-    /// Where nobody listens.
+    /// An address without a listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// An upstream that gives the same answer to whoever asks, or one that depends on the head of the request alone, on as many connections as it is asked on. It reads heads only.
+/// An upstream that gives the same answer to every request, or one that depends only on the request's head,
+/// on any number of connections. It reads heads only.
 #[derive(Debug)]
 pub struct Canned {
     shared: Arc<Shared>,
@@ -130,7 +132,7 @@ struct Shared {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// What is answered to a request with this head.
+/// Chooses the answer to a request with this head.
 type Choose = dyn Fn(&str) -> Vec<u8> + Send + Sync;
 
 struct Answer(Box<Choose>);

@@ -1,4 +1,4 @@
-//! Clients and upstreams of the testkit talk to each other: what is tested with them must not be in doubt.
+//! Clients and upstreams of the testkit talk to each other, so that tests can rely on them.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ fn sessions_are_resumed_in_either_version() {
     {
         let resumed = [(); 2].map(|()| {
             let (mut near, mut far) = pair(&client, &server);
-            // The tickets of TLS 1.3 come with what comes next.
+            // TLS 1.3 sends its tickets before the next data.
             far.send("x");
             near.read_exactly(1);
             near.tls_info().is_resumed

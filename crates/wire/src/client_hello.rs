@@ -1,26 +1,26 @@
-//! The server name in a TLS `ClientHello`, read without answering it: for connections that are passed on by name and
-//! terminated elsewhere.
+//! The server name in a TLS `ClientHello`, read without answering it: for connections that are forwarded by
+//! name and terminated elsewhere.
 //!
-//! It reads no further than it has to: whether the hello is one that can be answered is for whoever terminates it to say. But
-//! what two readers could take for different names is refused.
+//! The reader checks no more than it needs: the terminating server decides whether it can answer the hello.
+//! But a hello in which two readers could find different names is refused.
 
 use std::borrow::Cow;
 
-/// Bytes, headers of records included, in which a hello must be complete: as much as one record holds (RFC 8446 section 5.1).
-/// Those of browsers have about two thousand.
+/// Bytes, headers of records included, in which a hello must be complete: as much as one record holds (RFC
+/// 8446 section 5.1). Those of browsers have about two thousand.
 pub const HELLO_BYTES_MAX: usize = 16 << 10;
 
-/// What the first bytes of a connection are.
+/// The interpretation of a connection's first bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
-    /// The beginning of a hello, or nothing yet.
+    /// The beginning of a hello, or no bytes yet.
     Partial,
     /// No hello, a malformed one, or one longer than [`HELLO_BYTES_MAX`].
     NotHello,
     /// A whole hello.
     Hello {
-        /// The host that the client wants to speak to (RFC 6066 section 3); visible ASCII, in the client's letter case. Owned
-        /// only where the hello is in several records.
+        /// The host that the client wants to speak to (RFC 6066 section 3); visible ASCII, in the client's
+        /// letter case. Owned only where the hello is in several records.
         server_name: Option<Cow<'a, [u8]>>,
     },
 }
@@ -40,7 +40,7 @@ const HOST_NAME: u8 = 0;
 /// Longest name in DNS (RFC 1035 section 2.3.4).
 const NAME_BYTES_MAX: usize = 255;
 
-/// Looks for a hello at the front of what has been received so far. What follows it plays no part.
+/// Searches for a hello at the front of the received bytes. Bytes after the hello are ignored.
 pub fn server_name(bytes: &[u8]) -> Peek<'_> {
     match message(&bytes[..bytes.len().min(HELLO_BYTES_MAX)]) {
         Ok(Some(Cow::Borrowed(message))) => hello(find_name(message).map(|name| name.map(Cow::Borrowed))),
@@ -58,8 +58,8 @@ fn hello(found: Result<Option<Cow<'_, [u8]>>, NotHello>) -> Peek<'_> {
 
 struct NotHello;
 
-/// The first handshake message with its header; it may be in several records (RFC 8446 section 5.1). None while it is not
-/// complete. Whatever cannot be one is refused at its first wrong byte.
+/// The first handshake message with its header; it may be in several records (RFC 8446 section 5.1). None
+/// while it is incomplete. Bytes that cannot be a message are refused at the first wrong byte.
 fn message(bytes: &[u8]) -> Result<Option<Cow<'_, [u8]>>, NotHello> {
     let mut rest = bytes;
     let mut message: Cow<'_, [u8]> = Cow::Borrowed(&[]);
@@ -88,14 +88,15 @@ fn truncated(message: Cow<'_, [u8]>, len: usize) -> Cow<'_, [u8]> {
     }
 }
 
-/// A record, or as much of it as has come.
+/// A record, or its received part.
 struct Record<'a> {
     fragment: &'a [u8],
     is_complete: bool,
 }
 
 fn record(bytes: &[u8]) -> Result<Option<Record<'_>>, NotHello> {
-    // 3.1 in the hello of most clients, 3.3 in a second one; receivers ignore the minor number (RFC 8446 section 5.1).
+    // The version is 3.1 in the hello of most clients and 3.3 in a second one; receivers ignore the minor
+    // number (RFC 8446 section 5.1).
     let is_handshake = bytes.first().is_none_or(|&kind| kind == RECORD_HANDSHAKE);
     let is_tls = bytes.get(1).is_none_or(|&major| major == 3);
     if !is_handshake || !is_tls {
@@ -111,7 +112,7 @@ fn record(bytes: &[u8]) -> Result<Option<Record<'_>>, NotHello> {
     Ok(Some(Record { fragment, is_complete: fragment.len() == len }))
 }
 
-/// Length of the message with its header, once that has come.
+/// Length of the message with its header; none before the header is complete.
 fn message_len(message: &[u8]) -> Result<Option<usize>, NotHello> {
     if message.first().is_some_and(|&kind| kind != CLIENT_HELLO) {
         return Err(NotHello);
@@ -157,8 +158,8 @@ fn find_name(message: &[u8]) -> Result<Option<&[u8]>, NotHello> {
     Ok(name)
 }
 
-/// The host in an extension `server_name`: a list of which names of other types are passed over, and in which "MUST NOT" be
-/// "more than one name of the same `name_type`" (RFC 6066 section 3).
+/// The host in an extension `server_name`: a list in which names of other types are ignored, and "MUST NOT"
+/// be "more than one name of the same `name_type`" (RFC 6066 section 3).
 fn host_name(extension: &[u8]) -> Result<&[u8], NotHello> {
     let mut extension = Reader(extension);
     let mut list = Reader(extension.vector16()?);
@@ -192,13 +193,13 @@ impl<'a> Reader<'a> {
         self.take(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
-    /// A vector behind a length of one byte (RFC 8446 section 3.4).
+    /// A vector after a length of one byte (RFC 8446 section 3.4).
     fn vector8(&mut self) -> Result<&'a [u8], NotHello> {
         let len = self.take(1)?[0];
         self.take(len.into())
     }
 
-    /// A vector behind a length of two bytes.
+    /// A vector after a length of two bytes.
     fn vector16(&mut self) -> Result<&'a [u8], NotHello> {
         let len = self.u16()?;
         self.take(len.into())

@@ -1,62 +1,63 @@
-//! Content codings: which of them a client takes, and which responses may be given another one (RFC 9110 sections 8.4 and 12.5.3).
+//! Content codings: those that a client accepts, and the responses that may get another one (RFC 9110
+//! sections 8.4 and 12.5.3).
 //!
-//! Never in here: the codings themselves. What is asked is decided from the lines of heads alone.
+//! Never in here: the codings themselves. The lines of heads alone decide.
 
 use crate::h1::Fields;
 
-/// A content coding that can be made and taken away.
+/// A content coding that can be applied and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// RFC 1952.
+    /// The `gzip` coding (RFC 1952).
     Gzip,
-    /// RFC 7932.
+    /// The `br` coding (RFC 7932).
     Brotli,
-    /// RFC 8878.
+    /// The `zstd` coding (RFC 8878).
     Zstd,
 }
 
-/// The codings that a client takes, with the weight that it gives to each.
+/// The codings that a client accepts, each with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// In thousandths; 0 for what it does not take.
+    /// The weights in thousandths; 0 for a coding that the client does not accept.
     weights: [u16; Coding::ALL.len()],
-    /// The weight of content as it is, where the client gives one.
+    /// The weight of unencoded content; none if the client gives none.
     identity: Option<u16>,
 }
 
-/// Why a response keeps the coding that it has.
+/// The reason why a response keeps its coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bar {
-    /// There is no content, or it is only a part of the whole.
+    /// The response has no content, or only a part of it.
     Status,
-    /// It says of which part it is.
+    /// The response names the part that it has.
     Range,
-    /// Its sender forbids it.
+    /// The sender forbids the change.
     NoTransform,
-    /// It carries a digest or a signature, which would no longer be right.
+    /// The response contains a digest or a signature, which would become wrong.
     Digest,
-    /// The call it answers compresses messages by itself.
+    /// The response belongs to a gRPC call, which compresses messages by itself.
     Grpc,
 }
 
-/// The coding in which a response comes.
+/// The coding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coded {
-    /// None: its content is as it is.
+    /// The content is not encoded.
     Plain,
-    /// One that can be taken away.
+    /// The coding can be removed.
     Known(Coding),
-    /// Another one, or several.
+    /// The coding is another one, or a combination of several.
     Other,
 }
 
 // === impl Coding ===
 
 impl Coding {
-    /// All of them.
+    /// All supported codings.
     pub const ALL: [Self; 3] = [Self::Gzip, Self::Brotli, Self::Zstd];
 
-    /// Its name in `Content-Encoding`.
+    /// The name of the coding in `Content-Encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -65,7 +66,8 @@ impl Coding {
         }
     }
 
-    /// The coding with this name. Letter case makes no difference, and `x-gzip` is `gzip` (RFC 9110 section 8.4.1.3).
+    /// The coding with this name. Letter case makes no difference, and `x-gzip` is `gzip` (RFC 9110 section
+    /// 8.4.1.3).
     pub fn named(name: &[u8]) -> Option<Self> {
         let name = if name.eq_ignore_ascii_case(b"x-gzip") { b"gzip" } else { name };
         Self::ALL.into_iter().find(|coding| name.eq_ignore_ascii_case(coding.name().as_bytes()))
@@ -75,10 +77,11 @@ impl Coding {
 // === impl Accepted ===
 
 impl Accepted {
-    /// Reads the values of the fields `Accept-Encoding`, in their order. A client that sends none takes anything in theory
-    /// (section 12.5.3, rule 1), and nothing is compressed for it, as by every server.
+    /// Reads the values of the fields `Accept-Encoding`, in their order. A client that sends none accepts
+    /// anything in theory (section 12.5.3, rule 1), and nothing is compressed for it, as by every server.
     ///
-    /// A member with a weight that is no `qvalue` (section 12.4.2) does not count. Where a coding is named twice, the first one does.
+    /// A member with an invalid `qvalue` (section 12.4.2) does not count. If a coding is named twice, the
+    /// first one counts.
     pub fn new<'v>(values: impl Iterator<Item = &'v [u8]>) -> Self {
         let (mut named, mut identity, mut any) = ([None; Coding::ALL.len()], None, None);
         for member in values.flat_map(|value| value.split(|&byte| byte == b',')) {
@@ -93,18 +96,18 @@ impl Accepted {
             };
             place.get_or_insert(weight);
         }
-        // "*" matches what is not named, the identity too (rule 3 of section 12.5.3).
+        // "*" matches all unnamed codings, the identity too (rule 3 of section 12.5.3).
         let weights = named.map(|weight| weight.or(any).unwrap_or(0));
         Self { weights, identity: identity.or(any) }
     }
 
-    /// Whether the client takes a coding.
+    /// Whether the client accepts a coding.
     pub fn takes(&self, coding: Coding) -> bool {
         self.weights[coding as usize] > 0
     }
 
-    /// The one of the codings on offer that the client likes best, and of those that it likes as much the first. None where it likes the
-    /// content as it is better than any of them.
+    /// The offered coding with the client's highest weight; among equal weights the first. None if the client
+    /// prefers unencoded content to all of them.
     pub fn choose(&self, offered: impl Iterator<Item = Coding>) -> Option<Coding> {
         let mut best = None;
         let mut best_weight = 0;
@@ -118,7 +121,8 @@ impl Accepted {
     }
 }
 
-/// The weight among the parameters of a member, in thousandths; 1000 where there is none. None where it is malformed.
+/// The weight among the parameters of a member, in thousandths; 1000 without a weight. None if it is
+/// malformed.
 fn weight<'p>(parameters: impl Iterator<Item = &'p [u8]>) -> Option<u16> {
     for parameter in parameters {
         if let [b'q' | b'Q', b'=', value @ ..] = parameter.trim_ascii() {
@@ -128,7 +132,7 @@ fn weight<'p>(parameters: impl Iterator<Item = &'p [u8]>) -> Option<u16> {
     Some(1000)
 }
 
-/// `qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )`
+/// Parses `qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )`.
 fn thousandths(value: &[u8]) -> Option<u16> {
     let (&whole, rest) = value.split_first()?;
     let digits = match rest {
@@ -147,7 +151,8 @@ fn thousandths(value: &[u8]) -> Option<u16> {
 
 // === responses ===
 
-/// The coding that a response says that it has. `identity` is none (RFC 9110 section 12.5.3 has it for requests only, and it occurs).
+/// The coding that a response declares. `identity` counts as none (RFC 9110 section 12.5.3 defines it for
+/// requests only, but responses have it too).
 pub fn coded(head: &[u8], fields: &Fields) -> Coded {
     let mut found = Coded::Plain;
     for name in members(head, fields, b"content-encoding") {
@@ -162,23 +167,24 @@ pub fn coded(head: &[u8], fields: &Fields) -> Coded {
     found
 }
 
-/// Why the content of a response has to stay as it is, whatever it is and whoever asks; none if nothing speaks against another coding.
+/// The reason why the content of a response must stay unchanged, for every client; none if another coding is
+/// possible.
 pub fn bar(status: u16, head: &[u8], fields: &Fields) -> Option<Bar> {
     let has = |name: &[u8]| fields.find_name(head, name).is_some();
-    // A range is one of the coded content (section 14.4), so that its coding cannot change.
+    // A range refers to the coded content (section 14.4), so its coding cannot change.
     if matches!(status, ..200 | 204 | 205 | 206 | 304) {
         return Some(Bar::Status);
     }
     if has(b"content-range") {
         return Some(Bar::Range);
     }
-    // Section 7.7, RFC 9111 section 5.2.2.6.
+    // The directive forbids it (section 7.7, RFC 9111 section 5.2.2.6).
     if members(head, fields, b"cache-control")
         .any(|directive| directive.eq_ignore_ascii_case(b"no-transform"))
     {
         return Some(Bar::NoTransform);
     }
-    // RFC 9530 sections 2 and 3, and what they replace; RFC 9421.
+    // Fields of RFC 9530 sections 2 and 3, the fields that they replace, and those of RFC 9421.
     let digests: [&[u8]; 5] = [b"content-digest", b"repr-digest", b"digest", b"content-md5", b"signature"];
     if digests.into_iter().any(has) {
         return Some(Bar::Digest);
@@ -196,12 +202,14 @@ pub fn media_type<'h>(head: &'h [u8], fields: &Fields) -> Option<&'h [u8]> {
     (!kind.is_empty()).then_some(kind)
 }
 
-/// Whether a response says already that it is for certain values of `Accept-Encoding` only (section 12.5.5).
-pub fn varies_by_coding(head: &[u8], fields: &Fields) -> bool {
-    members(head, fields, b"vary").any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
+/// Whether a response with these values of `Vary` depends on `Accept-Encoding` (section 12.5.5).
+pub fn varies_by_coding<'v>(vary: impl IntoIterator<Item = &'v [u8]>) -> bool {
+    let mut names = vary.into_iter().flat_map(members_of);
+    names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"accept-encoding"))
 }
 
-/// The entity tag of the same content in another coding: weak, since the bytes are others (section 8.8.1). None for what is no tag.
+/// The entity tag of the same content in another coding: weak, because its bytes differ (section 8.8.1). None
+/// for a text that is no tag.
 pub fn weak_tag(tag: &[u8]) -> Option<Vec<u8>> {
     match tag {
         [b'W', b'/', b'"', .., b'"'] => Some(tag.to_vec()),
@@ -210,11 +218,15 @@ pub fn weak_tag(tag: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The members of all fields of a name whose values are lists.
+/// The members of all fields with this name, whose values are lists.
 fn members<'h>(head: &'h [u8], fields: &'h Fields, name: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
     let of_name = fields.iter().filter(move |field| field.name(head).eq_ignore_ascii_case(name));
-    let all = of_name.flat_map(move |field| field.value(head).split(|&byte| byte == b','));
-    all.map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+    of_name.flat_map(move |field| members_of(field.value(head)))
+}
+
+/// The members of a value that is a list.
+fn members_of(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
 }
 
 #[cfg(test)]

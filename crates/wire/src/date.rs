@@ -20,8 +20,8 @@ pub fn imf_fixdate(unix_seconds: u64) -> String {
     )
 }
 
-/// Year, month and day of a day since 1970, in the proleptic Gregorian calendar. Years are counted from March, so that
-/// the leap day is a year's last and months have a regular length.
+/// Year, month and day of a day since 1970, in the proleptic Gregorian calendar. Years are counted from
+/// March, so that the leap day is a year's last and months have a regular length.
 fn civil(days: u64) -> (u64, usize, u64) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
@@ -35,8 +35,9 @@ fn civil(days: u64) -> (u64, usize, u64) {
     (year, month as usize, day)
 }
 
-/// Seconds since 1970 of a date in any of the three forms; letters in any case, as RFC 9111 section 4.2 asks of caches. None for what is no date, or has
-/// another zone than GMT. A year of two digits is in the past if it would be more than 50 years after `now`. What was before 1970 is 0.
+/// Seconds since 1970 of a date in any of the three forms; letters in any case, as RFC 9111 section 4.2
+/// requires of caches. None for a text that is no date, or has another zone than GMT. A year of two digits is
+/// in the past if it would be more than 50 years after `now`. A date before 1970 is 0.
 pub fn parse(value: &[u8], now: u64) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     match text.split_once(',') {
@@ -47,14 +48,14 @@ pub fn parse(value: &[u8], now: u64) -> Option<u64> {
     }
 }
 
-/// `06 Nov 1994 08:49:37 GMT`
+/// Parses `06 Nov 1994 08:49:37 GMT`.
 fn parse_fixdate(text: &str) -> Option<u64> {
     let [day, month, year, time, zone] = words(text, ' ')?;
     zone.eq_ignore_ascii_case("gmt").then_some(())?;
     seconds_of(number(year, 4)?, month_of(month)?, number(day, 2)?, time)
 }
 
-/// `06-Nov-94 08:49:37 GMT`
+/// Parses `06-Nov-94 08:49:37 GMT`.
 fn parse_rfc850(text: &str, now: u64) -> Option<u64> {
     let [date, time, zone] = words(text, ' ')?;
     zone.eq_ignore_ascii_case("gmt").then_some(())?;
@@ -69,7 +70,7 @@ fn parse_rfc850(text: &str, now: u64) -> Option<u64> {
     seconds_of(year, month_of(month)?, number(day, 2)?, time)
 }
 
-/// `Sun Nov  6 08:49:37 1994`
+/// Parses `Sun Nov  6 08:49:37 1994`.
 fn parse_asctime(text: &str) -> Option<u64> {
     let (names, rest) = text.split_at_checked("Sun Nov ".len())?;
     let (day, rest) = rest.split_at_checked("06".len())?;
@@ -93,7 +94,7 @@ fn is_any_of(word: &str, names: [&str; 7]) -> bool {
     names.iter().any(|name| name.eq_ignore_ascii_case(word))
 }
 
-/// From 1 on.
+/// The number of a month, from 1.
 fn month_of(word: &str) -> Option<u64> {
     MONTHS.iter().position(|name| name.eq_ignore_ascii_case(word)).map(|at| at as u64 + 1)
 }
@@ -103,7 +104,7 @@ fn number(digits: &str, len: usize) -> Option<u64> {
     is_number.then(|| digits.bytes().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
 }
 
-/// A leap second, 60, is the first of the next minute.
+/// The seconds of a date and time. A leap second, 60, is the first of the next minute.
 fn seconds_of(year: u64, month: u64, day: u64, time: &str) -> Option<u64> {
     let [hour, minute, second] = words(time, ':')?;
     let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
@@ -121,7 +122,7 @@ fn seconds_of(year: u64, month: u64, day: u64, time: &str) -> Option<u64> {
     Some(days.map_or(0, |days| days * 86_400 + hour * 3600 + minute * 60 + second))
 }
 
-/// The inverse of [`civil`]; none before 1970. It counts from the year -400 on, so that no number is below 0.
+/// The inverse of [`civil`]; none before 1970. It counts from the year -400, so that no number is negative.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = (year + 400) - u64::from(month <= 2);
     let month_from_march = (month + 9) % 12;
@@ -148,7 +149,7 @@ mod tests {
         }
     }
 
-    /// 2026-11-22 00:00:00.
+    /// The time 2026-11-22 00:00:00.
     const NOW: u64 = 1_795_305_600;
 
     #[test]

@@ -1,8 +1,9 @@
-//! Which fields of a message an intermediary passes on (RFC 9110 section 7.6.1).
+//! The fields of a message that an intermediary forwards (RFC 9110 section 7.6.1).
 
 use crate::Known;
 
-/// Whether a field speaks of one connection only. `Transfer-Encoding` does: a body that is passed on in chunks gets one of its own.
+/// Whether a field concerns one connection only. `Transfer-Encoding` does: a forwarded body in chunks gets a
+/// field of its own.
 pub fn ends_here(known: Known) -> bool {
     matches!(
         known,
@@ -15,14 +16,14 @@ pub fn ends_here(known: Known) -> bool {
     )
 }
 
-/// Whether a trailer field may stand at the end of a body that is passed on: what frames or routes a message may not (RFC 9110
-/// section 6.5.1), and every field that a proxy looks at does one or the other.
+/// Whether a trailer field may end a forwarded body. Fields that frame or route a message may not (RFC 9110
+/// section 6.5.1), and every field that a proxy reads does one or the other.
 pub fn may_trail(name: &[u8]) -> bool {
     Known::of(name) == Known::Other
 }
 
-/// Names that no trailer of a request may have, beside those that none may have: they say who a client is and what it may do, or change what
-/// the request asks for (RFC 9110 section 6.5.1).
+/// Further names that no trailer of a request may have: they identify a client and its rights, or change the
+/// meaning of the request (RFC 9110 section 6.5.1).
 const NOT_IN_REQUEST_TRAILERS: &[&[u8]] = &[
     b"authorization",
     b"cache-control",
@@ -46,7 +47,7 @@ const NOT_IN_REQUEST_TRAILERS: &[&[u8]] = &[
     b"via",
 ];
 
-/// How such names begin where there are many of them.
+/// The beginnings of such names, if many names have the same beginning.
 const NOT_BEFORE_REQUEST_TRAILERS: &[&[u8]] = &[
     b"accept",
     b"access-control-",
@@ -70,7 +71,7 @@ const NOT_BEFORE_REQUEST_TRAILERS: &[&[u8]] = &[
     b"x-user",
 ];
 
-/// Whether a trailer field of a request may be passed on.
+/// Whether a trailer field of a request may be forwarded.
 pub fn may_trail_request(name: &[u8]) -> bool {
     let begins = |with: &&[u8]| name.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with));
     may_trail(name)

@@ -1,6 +1,6 @@
 //! Protocols as pure functions and state machines: bytes in, meaning out.
 //!
-//! Never in here: sockets, clocks, randomness, tokio. What depends on the time takes it as an argument.
+//! Never in here: sockets, clocks, randomness, tokio. Code that depends on the time has it as an argument.
 
 mod block;
 pub mod cache;

@@ -7,13 +7,13 @@ use crate::block;
 /// A request target that has no path to compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
-    /// `%` without two hexadecimal digits.
+    /// The path has a `%` without two hexadecimal digits.
     #[error("a '%' that two hexadecimal digits do not follow")]
     BadEscape,
-    /// `%00`: no file, route or upstream means it well.
+    /// The path has a `%00`, which no legitimate path has: C programs would read the path up to it.
     #[error("a NUL byte")]
     Nul,
-    /// `/../x`: leaves the root.
+    /// The path leaves the root, such as `/../x`.
     #[error("more '..' than elements before it")]
     AboveRoot,
 }
@@ -31,7 +31,7 @@ pub fn query_of_target(target: &[u8]) -> Option<&[u8]> {
     Some(&after[..end])
 }
 
-/// Appends a path with those bytes escaped that nginx escapes when a path was changed (`NGX_ESCAPE_URI`).
+/// Appends a path and escapes the bytes that nginx escapes in a changed path (`NGX_ESCAPE_URI`).
 pub fn escape(path: &[u8], out: &mut Vec<u8>) {
     escape_if(
         path,
@@ -40,12 +40,12 @@ pub fn escape(path: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// Appends a text with those bytes escaped that a request or a `Location` must not hold at all.
+/// Appends a text and escapes the bytes that are not allowed in a request or a `Location`.
 pub fn escape_unprintable(text: &[u8], out: &mut Vec<u8>) {
     escape_if(text, |byte| !byte.is_ascii_graphic(), out);
 }
 
-/// Appends a text with those bytes escaped that the function names.
+/// Appends a text and escapes the bytes for which `is_escaped` holds.
 pub fn escape_if(text: &[u8], is_escaped: impl Fn(u8) -> bool, out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text {
@@ -57,26 +57,28 @@ pub fn escape_if(text: &[u8], is_escaped: impl Fn(u8) -> bool, out: &mut Vec<u8>
     }
 }
 
-/// Whether an element is `..`.
+/// Whether the path has an element `..`.
 pub fn climbs(path: &[u8]) -> bool {
     path.split(|&byte| byte == b'/').any(|element| element == b"..")
 }
 
-/// The normalised path: percent-decoded, `//` merged, `.` and `..` resolved, as nginx's `$uri` is.
+/// The normalised path: percent-decoded, `//` merged, `.` and `..` resolved, as in nginx's `$uri`.
 ///
-/// Nearly every path is normal already and is returned as it came.
+/// A path that is already normal, as nearly every path is, is borrowed.
 ///
 /// # Errors
-/// It holds an escape that is none, a NUL, or `..` beyond the root.
+/// The path has a malformed escape, a NUL, or `..` beyond the root.
 pub fn normalize(path: &[u8]) -> Result<Cow<'_, [u8]>, InvalidPath> {
-    if is_normal(path) {
-        return Ok(Cow::Borrowed(path));
-    }
-    let decoded = percent_decode(path)?;
-    resolve_dots(&decoded).map(Cow::Owned)
+    if is_normal(path) { Ok(Cow::Borrowed(path)) } else { decode_and_resolve(path).map(Cow::Owned) }
 }
 
-/// No escape, no empty element, and no element that begins with a dot.
+#[cold]
+#[inline(never)]
+fn decode_and_resolve(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
+    resolve_dots(&percent_decode(path)?)
+}
+
+/// Whether a path has no escape, no empty element, and no element that begins with a dot.
 fn is_normal(path: &[u8]) -> bool {
     let mut after_slash = 0;
     block::all(path).all(|bytes| {
@@ -110,7 +112,7 @@ fn hex_byte(high: u8, low: u8) -> Result<u8, InvalidPath> {
     Ok((digit(high)? << 4 | digit(low)?) as u8)
 }
 
-/// RFC 3986 section 5.2.4, with empty elements left out.
+/// Removes dot segments (RFC 3986 section 5.2.4) and empty elements.
 fn resolve_dots(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     let mut resolved: Vec<u8> = Vec::with_capacity(path.len());
     let mut elements = path.split(|&b| b == b'/').skip(1).peekable();

@@ -1,34 +1,35 @@
-//! The PROXY protocol, versions 1 and 2: who the client is, told by a load balancer at the front of a connection.
-//! <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt> is its standard; sections are of that.
+//! The PROXY protocol, versions 1 and 2: the client's address, which a load balancer sends at the front of a
+//! connection. Its standard is <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>; section numbers
+//! refer to it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Bytes in the longest header that is accepted: room for 4 KiB of addresses and extensions.
+/// Length of the longest header that is accepted: room for 4 KiB of addresses and extensions.
 pub const HEADER_BYTES_MAX: usize = V2_FIXED_BYTES + (4 << 10);
 
-/// A header that was read.
+/// A parsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// None where the sender does not say (`UNKNOWN`, `UNSPEC`, `LOCAL`) or the client came over a Unix socket: the
-    /// connection's own addresses hold.
+    /// The addresses; none if the sender does not state them (`UNKNOWN`, `UNSPEC`, `LOCAL`) or the client
+    /// came over a Unix socket. Then the connection's own addresses apply.
     pub addresses: Option<Addresses>,
 }
 
-/// The two ends of a client's connection to whoever sent the header.
+/// The two ends of a client's connection to the sender of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The client.
+    /// Address of the client.
     pub source: SocketAddr,
-    /// Where it connected to.
+    /// Address that the client connected to.
     pub destination: SocketAddr,
 }
 
-/// What carries the client's bytes, for version 2.
+/// The transport protocol of the client's bytes, for version 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// TCP
+    /// A connection of TCP.
     Stream,
-    /// UDP
+    /// Datagrams of UDP.
     Datagram,
 }
 
@@ -38,18 +39,18 @@ pub enum Carrier {
 pub struct Malformed;
 
 const V1_START: &[u8] = b"PROXY ";
-/// Section 2.1.
+/// Longest header of version 1 (section 2.1).
 const V1_BYTES_MAX: usize = 107;
-/// Section 2.2.
+/// First bytes of version 2 (section 2.2).
 const V2_SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Signature, version and command, family and protocol, length.
 const V2_FIXED_BYTES: usize = 16;
 const TLV_CRC32C: u8 = 0x03;
 
-/// Reads the header at the front of `bytes`: what it says and its length. None while it is not complete.
+/// Parses the header at the front of `bytes`: its content and its length. None while it is incomplete.
 ///
 /// # Errors
-/// What comes is no header, or one that says something that a header must not.
+/// The bytes are no header, or a header with forbidden content.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
     let begins = |start: &[u8]| bytes.iter().zip(start).all(|(a, b)| a == b);
     if begins(V2_SIGNATURE) {
@@ -68,7 +69,7 @@ fn parse_v1(bytes: &[u8]) -> Result<Option<(Header, usize)>, Malformed> {
     };
     match &line[end..] {
         [b'\r', b'\n', ..] => {}
-        // Its LF may be yet to come.
+        // The LF may follow in later bytes.
         [b'\r'] if end + 1 < V1_BYTES_MAX => return Ok(None),
         _ => return Err(Malformed),
     }
@@ -167,8 +168,8 @@ fn parse_v2_addresses(family: u8, block: &[u8]) -> Result<(Option<Addresses>, us
     if block.len() < len { Err(Malformed) } else { Ok((addresses, len)) }
 }
 
-/// Extensions (section 2.2.7) must fill the rest of the header. Their meaning is passed over, but a checksum must be right
-/// (section 2.2.3).
+/// Checks the extensions (section 2.2.7), which must fill the rest of the header. Their meaning is ignored,
+/// but a checksum must be right (section 2.2.3).
 fn check_extensions(header: &[u8], start: usize) -> Result<(), Malformed> {
     let mut at = start;
     while at < header.len() {
@@ -187,7 +188,8 @@ fn check_extensions(header: &[u8], start: usize) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// CRC-32C (RFC 4960 appendix B), less the first and the last complement, so that it can be taken piece by piece.
+/// CRC-32C (RFC 4960 appendix B), without the first and the last complement, so that it can be computed in
+/// pieces.
 fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, &byte| CRC32C[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }

@@ -1,11 +1,12 @@
-//! Rendezvous hashing: which of several nodes a key belongs to, as each of them finds out by itself. Where a node comes or goes, only the keys
-//! change hands that it takes or leaves.
+//! Rendezvous hashing: selects one of several nodes for a key, with the same result in each of them. If a
+//! node is added or removed, only its own keys move.
 //!
-//! Never in here: what the nodes are for. The numbers must stay what they are: processes of different versions have to agree.
+//! Never in here: the purpose of the nodes. The hashes must never change: processes of different versions
+//! have to agree.
 
 use std::net::IpAddr;
 
-/// The node that a key belongs to; none where there are no nodes. Their order does not count.
+/// The node of a key; none without nodes. The order of the nodes does not count.
 pub fn home(key: &[u8], nodes: impl IntoIterator<Item = IpAddr>) -> Option<IpAddr> {
     let key = hash(key);
     nodes.into_iter().max_by_key(|&node| (weight(key, node), node))
@@ -19,7 +20,7 @@ fn weight(key: u64, node: IpAddr) -> u64 {
     mix(key ^ mix(node))
 }
 
-/// FNV-1a, mixed since its upper bits hardly depend on the last bytes.
+/// Computes FNV-1a, followed by a mix, because its upper bits hardly depend on the last bytes.
 fn hash(bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     mix(bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))

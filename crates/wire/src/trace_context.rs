@@ -1,4 +1,4 @@
-//! The span that a request belongs to, as one side tells the other (W3C Trace Context, `traceparent`).
+//! The span that a request belongs to, in the form for the next hop (W3C Trace Context, `traceparent`).
 
 /// Bytes of a `traceparent` of version 00.
 pub const LEN: usize = 55;
@@ -6,23 +6,23 @@ pub const LEN: usize = 55;
 /// The trace was sampled (section 3.2.2.5.1).
 pub const SAMPLED: u8 = 1;
 
-/// The trace's id is random (Trace Context Level 2): passed on as it came.
+/// The trace's id is random (Trace Context Level 2); the flag is forwarded unchanged.
 const RANDOM: u8 = 2;
 
 /// A span and its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Not all zero.
+    /// Id of the trace; not all zero.
     pub trace_id: [u8; 16],
-    /// Not all zero.
+    /// Id of the span; not all zero.
     pub span_id: [u8; 8],
-    /// [`SAMPLED`], and others that are passed on.
+    /// [`SAMPLED`], and other flags, which are forwarded.
     pub flags: u8,
 }
 
 impl TraceContext {
-    /// Reads the value of `traceparent`; none if it is malformed, by which a trace begins anew (section 3.2.2). Of a later version
-    /// what version 00 knows counts (section 3.2.4).
+    /// Parses the value of `traceparent`; none if it is malformed, in which case a new trace begins (section
+    /// 3.2.2). In a later version, the parts of version 00 count (section 3.2.4).
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (head, rest) = value.split_at_checked(LEN)?;
         let [version] = hex(&head[..2])?;
@@ -45,18 +45,18 @@ impl TraceContext {
         text
     }
 
-    /// Whether spans of the trace are kept.
+    /// Whether the trace is sampled, so that its spans are recorded.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The flags of a span whose parent this is.
+    /// The flags of a child of this span.
     pub fn flags_of_child(&self, is_sampled: bool) -> u8 {
         (self.flags & RANDOM) | u8::from(is_sampled)
     }
 }
 
-/// Lower-case digits: "vendors MUST ignore the traceparent when" there are others.
+/// Parses lower-case digits: "vendors MUST ignore the traceparent when" it has others.
 fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {

@@ -1,7 +1,7 @@
-//! An attack, the cases that it consists of, and what is told of a find.
+//! An attack, its cases, and the report of a find.
 //!
-//! Attacks panic where the proxy does not do what it must, as tests do. Each case of a generator is repeated by seed, name and
-//! number. Must not be in here: how bytes are made.
+//! Attacks panic where the proxy misbehaves, as tests do. Each case of a generator is repeated by seed, name
+//! and number. Must not be in here: how bytes are made.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 use crate::Random;
 use crate::escape::Escaped;
 
-/// An attack.
+/// An attack with its name and its kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
-    /// By which it is asked for.
+    /// Name by which the attack is selected.
     pub name: &'static str,
     /// How many of its cases are played where no duration is given; 0 for an attack that has no generator.
     pub cases: u64,
-    /// Plays it.
+    /// Runs the attack.
     pub play: fn(&Run),
 }
 
-/// What is asked for.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// From which all random numbers come.
@@ -52,17 +52,17 @@ struct Told {
 /// A case of a generator.
 #[derive(Debug)]
 pub struct Case {
-    /// Its number.
+    /// Number of the case.
     pub number: u64,
     /// Its random numbers.
     pub random: Random,
     sent: Vec<u8>,
 }
 
-/// What came of an attack.
+/// The result of an attack.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What was found, in words.
+    /// The finds, in words.
     pub finds: Vec<String>,
     /// Cases that were played.
     pub cases: u64,
@@ -109,7 +109,7 @@ impl Attack {
 }
 
 impl Run {
-    /// Plays case after case: as many as are asked for, as long as is asked for, or the one that is asked for.
+    /// Runs case after case: up to the number or the time of the options, or only the selected one.
     pub fn each(&self, mut play: impl FnMut(&mut Case)) {
         let begun = Instant::now();
         let first = self.options.case.unwrap_or(0);
@@ -174,7 +174,7 @@ impl Case {
     }
 }
 
-/// What the panic said, with the place where it did.
+/// The message of the panic, with its position in the source.
 fn words(payload: &(dyn Any + Send)) -> String {
     let kept = LAST_PANIC.with_borrow_mut(std::mem::take);
     if !kept.is_empty() {

@@ -10,7 +10,7 @@ use testkit::Setup;
 /// Where it is, when it is not what `cargo build` makes: a release build to measure with.
 const BINARY: &str = "FOREBAY_BINARY";
 
-/// Starts it with as many descriptors as it is told.
+/// Starts the binary with a given number of descriptors.
 const LIMITED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/limited.sh");
 
 /// Starts it with another `/etc/resolv.conf`.
@@ -39,7 +39,7 @@ pub fn path() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// It, to be told what to serve.
+/// A setup of the binary, for the attack to configure.
 pub fn setup() -> Setup {
     Setup::new(path().expect("it was built"))
 }

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use testkit::PATIENCE;
 
-/// What is done with a connection, which closes afterwards.
+/// Handles a connection, which closes afterwards.
 type Serve = dyn Fn(&mut TcpStream) + Send + Sync;
 
 /// A listener whose connections have a thread each. It and they end with this value.
@@ -25,7 +25,7 @@ struct Shared {
     serve: Box<Serve>,
     is_over: AtomicBool,
     connections: AtomicU64,
-    /// By number; those that have ended are gone, so that descriptors last for any number of cases.
+    /// Open connections by number; closed ones are removed, so that descriptors last for any number of cases.
     open: Mutex<HashMap<u64, TcpStream>>,
 }
 
@@ -64,7 +64,7 @@ impl Drop for Endpoint {
         for stream in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).values() {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Wakes `accept`.
+        // Ends the wait in `accept`.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.accepting.take() {
             let _ = thread.join();
@@ -88,7 +88,8 @@ impl Shared {
                 let _ = stream.set_read_timeout(Some(PATIENCE));
                 scope.spawn(move || {
                     (self.serve)(&mut stream);
-                    // The handle that is kept would hold it open. To close it with bytes unread would reset it, and lose what was written.
+                    // The handle that is kept would hold it open. To close it with bytes unread would reset
+                    // it, and lose what was written.
                     let _ = stream.shutdown(Shutdown::Write);
                     let _ = io::copy(&mut stream, &mut io::sink());
                     self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);

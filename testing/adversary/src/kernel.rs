@@ -1,4 +1,4 @@
-//! What the kernel counts of connections that did not come about at once.
+//! The kernel's counters of connections that were refused, dropped or delayed.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub struct Drops {
 }
 
 impl Drops {
-    /// Reads them.
+    /// Reads the counters.
     pub fn read() -> Self {
         let netstat = fs::read_to_string("/proc/net/netstat").unwrap_or_default();
         let snmp = fs::read_to_string("/proc/net/snmp").unwrap_or_default();
@@ -28,7 +28,7 @@ impl Drops {
         }
     }
 
-    /// What came since an earlier reading.
+    /// The increase since an earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -40,7 +40,8 @@ impl Drops {
     }
 }
 
-/// A counter of a table in which a line of names precedes a line of values. Zero where a kernel does not have it.
+/// A counter of a table in which a line of names precedes a line of values. Zero where a kernel does not have
+/// it.
 fn counter(table: &str, group: &str, name: &str) -> u64 {
     let mut lines = table.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(": "));
     let (names, values) = (lines.next(), lines.next());

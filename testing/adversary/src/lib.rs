@@ -1,7 +1,6 @@
-//! What attacks are made of: seeds and cases, generators, endpoints that write down what they get, servers of others.
-//!
-//! The attacks themselves are in `tests/`. A find is printed with the command that repeats its case alone.
-//! Must not be in here: code of the proxy, by which it would judge itself.
+//! Parts of attacks: seeds and cases, generators, endpoints that record requests, other servers.⎏⎏The attacks
+//! themselves are in `tests/`. A find is printed with the command that repeats its case alone. Must not be in
+//! here: code of the proxy, which would then judge itself.
 
 #![allow(
     clippy::missing_errors_doc,

@@ -39,8 +39,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl NameServer {
-    /// Listens at some address of loopback, which is told from others by random numbers: the port is always the same. An error
-    /// where this user may not have it.
+    /// Listens at a loopback address with random numbers, since the port is always the same. An error where
+    /// this user may not have it.
     pub fn start(
         random: &mut Random,
         answer: impl Fn(&str, u64) -> Vec<IpAddr> + Send + Sync + 'static,
@@ -55,7 +55,7 @@ impl NameServer {
         Ok(Self { address: address.into(), shared, answering })
     }
 
-    /// What a resolver's configuration says of it.
+    /// The contents of a `resolv.conf` that names this server.
     pub fn resolv_conf(&self) -> String {
         format!("nameserver {}\noptions ndots:1 timeout:1 attempts:2\n", self.address)
     }

@@ -18,7 +18,7 @@ impl Random {
         Self(mix(mix(seed.wrapping_add(STEP)) ^ name) ^ mix(number.wrapping_mul(STEP)))
     }
 
-    /// Any number.
+    /// A random number.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)

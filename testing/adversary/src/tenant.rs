@@ -62,7 +62,7 @@ impl TenantIngress {
         self
     }
 
-    /// The document.
+    /// The object as a document.
     pub fn document(&self) -> String {
         let Self { namespace, created, annotations, paths, host, tls, name } = self;
         let name = name.map_or_else(|| format!("of-{namespace}"), str::to_owned);

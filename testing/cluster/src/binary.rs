@@ -1,4 +1,5 @@
-//! The program that is all components, in `kubernetes/`: built once for each version of its sources and kept in the user's cache.
+//! The program that is all components, in `kubernetes/`: built once for each version of its sources and kept
+//! in the user's cache.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,19 +11,20 @@ use aws_lc_rs::digest;
 
 use crate::cache::cache;
 
-/// What `kubectl version` says; `kubernetes/go.mod` has the same.
+/// The version that `kubectl version` prints; `kubernetes/go.mod` has the same.
 const VERSION: &str = "v1.37.0";
 /// A build of other sources that nobody has used for so long goes when a new one is made: each has 190 MB.
 const UNUSED_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The program, which is built where it is not there: ten minutes from nothing, some seconds when only our sources have changed.
+/// The program, which is built where it is not there: ten minutes from nothing, some seconds when only our
+/// sources have changed.
 pub fn binary() -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes");
     let cache = cache()?.join("kubernetes");
     let folder = cache.join(format!("{VERSION}-{}", hash(&sources)?));
     fs::create_dir_all(&folder)?;
     let program = folder.join("kubernetes");
-    // Whoever comes second waits for the first one's build.
+    // A second process waits for the first one's build.
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
     if program.is_file() {
@@ -78,7 +80,7 @@ fn remove_unused(cache: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What tells builds apart: every file of the sources, with its name.
+/// A hash that tells builds apart: of every source file, with its name.
 fn hash(sources: &Path) -> Result<String> {
     let mut context = digest::Context::new(&digest::SHA256);
     for file in files(sources)? {

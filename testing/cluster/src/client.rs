@@ -17,7 +17,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 
 const READ_LIMIT: Duration = Duration::from_secs(30);
-/// Who owns the fields that are applied.
+/// The manager of applied fields.
 const MANAGER: &str = "test";
 
 /// Where objects of a kind are: group and version, plural, and whether in namespaces.
@@ -65,14 +65,14 @@ pub struct Client {
     connection: Mutex<Option<Connection>>,
 }
 
-/// What the API server said.
+/// The API server's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
     /// The body, where it is JSON, and else a string.
     pub body: Value,
-    /// What the API server warns of, in small letters.
+    /// Warnings of the API server, in lower case.
     pub warnings: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Client {
         Ok(Self { address, config, token, connection: Mutex::default() })
     }
 
-    /// Server-side apply of an object, whoever had its fields before; what it is now.
+    /// Server-side apply of an object, with all conflicts forced; returns the new object.
     pub fn apply(&self, object: &Value) -> Result<Value> {
         self.try_apply(object)?.expect_success(&path_of(object)?)
     }
@@ -266,7 +266,7 @@ impl Connection {
     }
 }
 
-/// What the objects of a kind have as `apiVersion`.
+/// The `apiVersion` of a kind's objects.
 pub fn api_version(kind: &str) -> Option<&'static str> {
     let (_, (group, ..)) = KINDS.iter().find(|(known, _)| *known == kind)?;
     group.strip_prefix("apis/").or_else(|| group.strip_prefix("api/"))

@@ -1,4 +1,5 @@
-//! Who is who in the cluster: the authority, the API server's certificate, users with tokens and their kubeconfigs.
+//! Identities in the cluster: the authority, the API server's certificate, users with tokens and their
+//! kubeconfigs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,11 +23,11 @@ pub(crate) const API_CERTIFICATE: &str = "api.crt";
 pub(crate) const API_KEY: &str = "api.key";
 /// Signs the tokens of `ServiceAccounts`.
 pub(crate) const ACCOUNTS_KEY: &str = "accounts.key";
-/// Verifies them.
+/// The key that verifies their tokens.
 pub(crate) const ACCOUNTS_PUBLIC_KEY: &str = "accounts.pub";
 pub(crate) const TOKENS: &str = "tokens.csv";
 
-/// Who has a kubeconfig.
+/// Users with a kubeconfig.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
     Admin,
@@ -53,7 +54,8 @@ impl User {
         }
     }
 
-    /// Whose rights it has, beside its own. The controllers are one user here, and so need the rights of all of them.
+    /// Whose rights it has, beside its own. The controllers are one user here, and so need the rights of all
+    /// of them.
     fn groups(self) -> &'static str {
         match self {
             User::Admin | User::Controllers | User::Kubelet => "system:masters",

@@ -1,4 +1,4 @@
-//! What etcd is asked directly, over its JSON gateway (etcd's documentation, "Why gRPC gateway").
+//! Requests to etcd itself, over its JSON gateway (etcd's documentation, "Why gRPC gateway").
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, ensure};
 
 const MODULE: &str = "sigs.k8s.io/gateway-api";
 
-/// The folder with those of a channel, `standard` or `experimental`. Fetches the module where it is not there.
+/// The folder with those of a channel, `standard` or `experimental`. Fetches the module where it is not
+/// there.
 pub fn gateway_crds(channel: &str) -> Result<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gateway");
     let go = |arguments: &[&str]| {

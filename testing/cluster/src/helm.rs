@@ -16,7 +16,7 @@ const VERSION: &str = "v3.22.0";
 const PACKAGE: &str = "helm.sh/helm/v3/cmd/helm";
 /// Kubernetes as charts see it where Helm asks no cluster.
 const KUBERNETES_MINOR: &str = "37";
-/// What tells Helm so, and its own version.
+/// Variables with the version of Kubernetes and that of Helm.
 const VARIABLES: &[(&str, &str)] = &[
     ("internal/version.version", VERSION),
     ("pkg/chartutil.k8sVersionMajor", "1"),
@@ -25,7 +25,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("pkg/lint/rules.k8sVersionMinor", KUBERNETES_MINOR),
 ];
 
-/// The program.
+/// The program of Helm.
 #[derive(Debug)]
 pub struct Helm {
     program: PathBuf,
@@ -37,7 +37,7 @@ impl Helm {
         let folder = cache()?.join("tools/helm");
         fs::create_dir_all(&folder)?;
         let program = folder.join(format!("helm-{VERSION}-{KUBERNETES_MINOR}"));
-        // Whoever comes second waits for the first one's build.
+        // A second process waits for the first one's build.
         let lock = File::create(folder.join("lock"))?;
         lock.lock()?;
         if !program.is_file() {
@@ -47,7 +47,7 @@ impl Helm {
         Ok(Helm { program })
     }
 
-    /// What Helm prints, or an error with what it has to say.
+    /// The output of Helm, or an error with its message.
     pub fn run<I: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = I>) -> Result<String> {
         let mut command = Command::new(&self.program);
         // Nobody's own settings and plugins.

@@ -1,8 +1,9 @@
-//! A Kubernetes cluster for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a kubelet that runs
-//! containers as processes, all of them children of the process that starts it.
+//! A Kubernetes cluster for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and a
+//! kubelet that runs containers as processes, all of them children of the process that starts it.
 //!
-//! A whole cluster makes network interfaces and mounts, and so wants namespaces of its own: `cargo xtask cluster` enters them.
-//! One that is only the API needs nothing of the kind. Must not be in here: what is tested in the cluster.
+//! A whole cluster makes network interfaces and mounts, and so wants namespaces of its own:
+//! `cargo xtask cluster` enters them. One that is only the API needs nothing of the kind. Must not be in
+//! here: what is tested in the cluster.
 
 #![allow(
     clippy::missing_errors_doc,
@@ -46,10 +47,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a component is looked at that is awaited.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a cluster is to be.
+/// The options of a cluster.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// No more than etcd and kube-apiserver: no Pods, and no `EndpointSlice` but those that a test makes.
+    /// Only etcd and kube-apiserver: no Pods, and no `EndpointSlice` but those that a test creates.
     pub api_only: bool,
     /// The program that stands for an image, and its default arguments, by image without tag.
     pub images: BTreeMap<String, Vec<String>>,
@@ -73,7 +74,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one and waits until it can be used. Builds it where that was not done yet on this machine, which takes ten minutes.
+    /// Starts one and waits until it can be used. Builds it where that was not done yet on this machine,
+    /// which takes ten minutes.
     pub fn start(options: &Options) -> Result<Cluster> {
         let plan = Plan::make(options)?;
         let (etcd, api_server) = (plan.start_etcd()?, plan.start_api_server(options.api_only)?);
@@ -133,8 +135,8 @@ impl Cluster {
         self.await_api_server()
     }
 
-    /// Forgets every revision but the last: whoever watched from an earlier one has to list again. The API server has revisions of
-    /// its own in memory until it is started anew.
+    /// Compacts all revisions but the last: a client that watched from an earlier one has to list again. The
+    /// API server has revisions of its own in memory until it is restarted.
     pub fn compact(&self) -> Result<()> {
         etcd::compact(self.etcd_address)
     }
@@ -162,7 +164,7 @@ impl Cluster {
     }
 }
 
-/// What is decided before anything runs.
+/// The decisions that are made before anything runs.
 struct Plan {
     program: Program,
     folder: PathBuf,
@@ -230,7 +232,7 @@ impl Plan {
     }
 }
 
-/// What makes a cluster of an API.
+/// Starts the programs that make a cluster of an API.
 fn start_others(program: &Program, folder: &Path, api_port: u16, options: &Options) -> Result<Vec<Process>> {
     let path = |name: &str| folder.join(name).display().to_string();
     let user = |user: User| user.kubeconfig(folder).display().to_string();

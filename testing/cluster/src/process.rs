@@ -1,4 +1,4 @@
-//! A component: a child process with its output in a file, which ends with whoever started it.
+//! A component: a child process with its output in a file, which ends with its parent.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Makes the program end when its standard input does (`kubernetes/main.go`): when this process ends, however it does.
+/// Makes the program end when its standard input does (`kubernetes/main.go`): when this process ends, however
+/// it does.
 const END_WITH_INPUT: &str = "END_WITH_INPUT";
-/// Removes processes and network interfaces when it is told to end. The others have only state that nobody needs any more.
+/// The component that removes processes and network interfaces on a signal. The others have only disposable
+/// state.
 const CLEANS_UP: &str = "kubelet";
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const LOG_LINES: usize = 20;

@@ -1,5 +1,6 @@
-//! `cargo xtask chart`: the Helm chart, rendered by Helm with its defaults and with every values file in its folder `ci`; what is made from
-//! it (`deploy/static/deploy.yaml`, the table in its README) is compared, or written.
+//! `cargo xtask chart`: the Helm chart, rendered by Helm with its defaults and with every values file in
+//! its folder `ci`; what is made from it (`deploy/static/deploy.yaml`, the table in its README) is
+//! compared, or written.
 //!
 //! Must not be in here: a cluster. What an API server says of the objects, `testing/cluster` asks it.
 
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use cluster::Helm;
 
+use crate::child::root;
 use objects::Objects;
 
 /// Where the chart is, and what is made from it.
@@ -24,18 +26,8 @@ const DEFINITION: &str = "deploy/helm/forebay/crds/forebaypolicies.yaml";
 /// Release and namespace.
 const NAME: &str = "forebay";
 
-/// What stands before the objects in `deploy/static/deploy.yaml`: a chart makes no namespace.
-const STATIC_HEAD: &str = "\
-# Forebay with the chart's defaults, for `kubectl apply -f`. Made by `cargo xtask chart --write`; the image is yours to build and name.
-apiVersion: v1
-kind: Namespace
-metadata:
-  name: forebay
-  labels:
-    app.kubernetes.io/name: forebay
-    app.kubernetes.io/instance: forebay
-    pod-security.kubernetes.io/enforce: restricted
-";
+/// The text before the objects in `deploy/static/deploy.yaml`: a chart makes no namespace.
+const STATIC_HEAD: &str = include_str!("../../static-head.yaml");
 /// Labels that are true of what Helm installs only.
 const HELM_LABELS: &[&str] = &["app.kubernetes.io/managed-by: Helm", "helm.sh/chart: "];
 
@@ -69,11 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 impl Chart {
     fn open() -> Result<Chart> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-        Ok(Chart { root: root.to_path_buf(), helm: Helm::install()? })
+        Ok(Chart { root: root().to_path_buf(), helm: Helm::install()? })
     }
 
-    /// Those in `ci`, in the order of their names.
+    /// The files of values in `ci`, in the order of their names.
     fn values_files(&self) -> Result<Vec<PathBuf>> {
         let entries = fs::read_dir(self.root.join(CHART).join("ci"))?;
         let mut files: Vec<_> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -101,9 +92,9 @@ impl Chart {
         self.helm.run(arguments)
     }
 
-    /// What is made from the chart, by path.
+    /// The files that are made from the chart, by path.
     fn products(&self) -> Result<[(&'static str, String); 2]> {
-        // What `helm test` runs is not installed.
+        // The objects that `helm test` runs are not installed.
         let rendered = self.render(&[], &[], &["--skip-tests"])?;
         let lines = rendered.lines().filter(|line| {
             let line = line.trim_start();

@@ -5,7 +5,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// What the table begins and ends with; the rest of the file is written by hand.
+/// The beginning and the end of the table; the rest of the file is written by hand.
 const HEAD: &str = "| value | default | |\n|---|---|---|\n";
 /// Longer defaults are left to `values.yaml`.
 const DEFAULT_MAX: usize = 60;

@@ -1,4 +1,4 @@
-//! What the rendered chart has to hold, for values that users give.
+//! Checks of the rendered chart, for values that users give.
 //!
 //! Must not be in here: a cluster.
 
@@ -196,7 +196,7 @@ fn the_test_asks_the_admin_server_of_the_controller() {
     assert_eq!(pod["spec"]["containers"][0]["image"], container(&objects)["image"]);
     let arguments = pod["spec"]["containers"][0]["args"].as_array().unwrap();
     assert_eq!(arguments.last().unwrap(), "http://forebay-controller-test/readyz");
-    // That the Service leads to the controller, every rendering checks.
+    // Every rendering checks that the Service leads to the controller.
     let service = objects.get("Service", "forebay-controller-test");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], "metrics");
 }

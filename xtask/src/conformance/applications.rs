@@ -1,21 +1,20 @@
-//! What people put behind ingress-nginx, with the Ingresses of its own documentation: a service for sign-in, an application under a sub-path,
-//! cert-manager's challenges.
+//! Applications that people run behind ingress-nginx, with the Ingresses of its documentation: a service for
+//! sign-in, an application under a sub-path, cert-manager's challenges.
 //!
 //! Must not be in here: how the programs come to be there.
 
 use std::fs;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
 use super::stage::{CHALLENGE, KEY, Stage};
-use super::talk::{Answer, Browser};
+use super::talk::Browser;
+use crate::ask::Answer;
+use crate::template::render_file;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A change of a file is served within tenths of a second; the look is as patient as the one of cert-manager.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// The session of oauth2-proxy.
 const SESSION: &str = "_oauth2_proxy";
 
@@ -26,7 +25,7 @@ pub(super) fn signin(stage: &Stage) -> Result<String> {
     let sent = |answer: &Answer| -> Result<()> {
         ensure!(answer.status == 302, "who is not signed in is answered with {}", answer.status);
         let expected = "http://signin.test/oauth2/start?rd=%2Fapi%2Fpage%3Fa%3Db%2520c%26d%3De";
-        ensure!(answer.field("location") == expected, "sent to {}", answer.field("location"));
+        ensure!(answer.location() == expected, "sent to {}", answer.location());
         Ok(())
     };
     sent(&browser.get(PAGE)?)?;
@@ -57,7 +56,7 @@ pub(super) fn signin(stage: &Stage) -> Result<String> {
     browser.cookies.insert(SESSION.into(), session);
     ensure!(browser.get(PAGE)?.status == 200, "the right cookie is not believed any more");
     let out = browser.get("http://signin.test/oauth2/sign_out?rd=%2Fbye")?;
-    ensure!(out.field("location") == "/bye", "signed out with {}, to {}", out.status, out.field("location"));
+    ensure!(out.location() == "/bye", "signed out with {}, to {}", out.status, out.location());
     ensure!(!browser.cookies.contains_key(SESSION), "the cookie is still there");
     sent(&browser.get(PAGE)?).context("signed out")?;
     Ok("oauth2-proxy signs in and out with a provider, and says who it is".into())
@@ -76,7 +75,7 @@ pub(super) fn subpath(stage: &Stage) -> Result<String> {
             ("/nowhere", 404, ""),
         ] {
             let answer = browser.get(&at(path))?;
-            let said = (answer.status, answer.field("location"));
+            let said = (answer.status, answer.location());
             ensure!(said == (status, location), "{host}: {path} is answered with {said:?}");
         }
         let (page, way) = browser.visit(&at("/"))?;
@@ -109,23 +108,26 @@ pub(super) fn subpath(stage: &Stage) -> Result<String> {
         stage.output("websocket", command, LIMIT).with_context(|| format!("{host}: live"))?;
     }
     let bare = Browser::new(stage.http).get("http://rewritten.test/grafana")?;
-    ensure!(bare.field("location") == "/grafana/login", "without a slash: {}", bare.status);
+    ensure!(bare.location() == "/grafana/login", "without a slash: {}", bare.status);
     Ok("pages, redirects and WebSockets, with the path rewritten and as it is".into())
 }
 
-/// The challenge of a host with TLS, redirects, a list of clients and a password, from Ingresses as cert-manager makes them.
+/// The challenge of a host with TLS, redirects, a list of clients and a password, from Ingresses as
+/// cert-manager makes them.
 pub(super) fn challenges(stage: &Stage) -> Result<String> {
     let file = stage.folder.join("manifests/solver.yaml");
     let url = format!("http://{CHALLENGE}");
     for path_type in ["ImplementationSpecific", "Exact"] {
         await_status(stage, &url, 308).context("before")?;
-        fs::write(&file, solver(path_type))?;
+        let (host, path) = CHALLENGE.split_once('/').context("a challenge")?;
+        let values = json!({"host": host, "path": path, "type": path_type});
+        fs::write(&file, render_file("conformance/solver.yaml", values)?)?;
         let answer = await_status(stage, &url, 200).context(path_type)?;
         ensure!(answer.text() == KEY, "{path_type}: the key is {}", answer.text());
         for (other, status) in [("http://challenged.test/", 308), (&*format!("{url}x"), 308)] {
             let answer = Browser::new(stage.http).get(other)?;
             ensure!(answer.status == status, "{path_type}: {other} is answered with {}", answer.status);
-            ensure!(answer.field("location").starts_with("https://challenged.test"), "{path_type}: {other}");
+            ensure!(answer.location().starts_with("https://challenged.test"), "{path_type}: {other}");
         }
         fs::remove_file(&file)?;
     }
@@ -135,28 +137,9 @@ pub(super) fn challenges(stage: &Stage) -> Result<String> {
 
 /// Asks until the status is this one.
 fn await_status(stage: &Stage, url: &str, status: u16) -> Result<Answer> {
-    let begin = Instant::now();
-    loop {
+    let found = stage.interrupt.poll(LIMIT, || {
         let answer = Browser::new(stage.http).get(url)?;
-        if answer.status == status {
-            return Ok(answer);
-        }
-        stage.interrupt.check()?;
-        ensure!(begin.elapsed() < LIMIT, "{url} is answered with {} and not {status}", answer.status);
-        thread::sleep(PAUSE);
-    }
-}
-
-/// What cert-manager makes for a challenge: a Service, and an Ingress of its own whose class is an annotation.
-fn solver(path_type: &str) -> String {
-    let (host, path) = CHALLENGE.split_once('/').unwrap_or((CHALLENGE, ""));
-    format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: default, name: cm-acme-http-solver-6k2lm}}\n\
-         spec: {{type: NodePort, ports: [{{name: http, port: 8089, targetPort: 8089}}]}}\n---\n\
-         apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  namespace: default\n  name: cm-acme-http-solver-x7vzq\n  \
-         labels: {{acme.cert-manager.io/http01-solver: \"true\"}}\n  annotations:\n    kubernetes.io/ingress.class: nginx\n    \
-         nginx.ingress.kubernetes.io/whitelist-source-range: 0.0.0.0/0,::/0\n\
-         spec:\n  rules:\n  - host: {host}\n    http:\n      paths:\n      - path: /{path}\n        pathType: {path_type}\n        \
-         backend: {{service: {{name: cm-acme-http-solver-6k2lm, port: {{number: 8089}}}}}}\n"
-    )
+        Ok((answer.status == status).then_some(answer))
+    })?;
+    found.with_context(|| format!("{url} is not answered with {status}"))
 }

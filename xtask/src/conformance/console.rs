@@ -1,46 +1,45 @@
-//! The console in a real browser: every page in light and dark, wide and narrow, with 10,000 routes and names that are meant to break it.
+//! The console in a real browser: every page in light and dark, wide and narrow, with 10,000 routes and names
+//! that are meant to break it.
 //!
 //! Must not be in here: what is looked at; it stands in `testing/console/run.mjs`.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::stage::{Stage, binary};
+use super::stage::{Stage, forebay};
 use crate::child::{Program, free_address};
+use crate::template::render_file;
 
 const LIMIT: Duration = Duration::from_secs(400);
 
 const HOSTS: usize = 1000;
 const PATHS: usize = 10;
+/// Paths of the other Ingresses.
+const FEW: usize = 5;
 
 /// Starts a Forebay of its own, and runs the script.
 pub(super) fn run(stage: &Stage) -> Result<String> {
     let (http, admin, origin, tcp) = (free_address()?, free_address()?, free_address()?, free_address()?);
     let manifests = stage.folder.join("console");
     fs::create_dir(&manifests)?;
-    fs::write(manifests.join("routes.json"), list(&many_routes()).to_string())?;
-    fs::write(manifests.join("few.json"), list(&others(tcp.port())).to_string())?;
-    let mut command = Command::new(binary()?);
-    command.arg("serve").arg("--manifests").arg(&manifests).args(["--workers", "2"]);
+    let values = json!({"hosts": HOSTS, "paths": PATHS, "tcp": tcp.port()});
+    for name in ["many.yaml", "few.yaml"] {
+        let text = render_file(&format!("conformance/console/{name}"), &values)?;
+        fs::write(manifests.join(name), text)?;
+    }
+    let mut command = forebay(&manifests, http, free_address()?, admin)?;
     command.args(["--tcp-services-configmap", "default/tcp-services"]);
     command.args(["--endpoints", &format!("default/web={origin}")]);
-    for (flag, address) in
-        [("--http-port", http), ("--https-port", free_address()?), ("--healthz-port", admin)]
-    {
-        command.args([flag, &address.port().to_string()]);
-    }
     let mut forebay = Program::start("forebay-console", command, &[], &stage.folder)?;
     forebay.wait_for(http, &stage.interrupt)?;
     let browser = program("chromium").context("chromium is not installed")?;
     let mut command = stage.tools.node_script("console/run.mjs");
     command.arg(stage.tools.node_modules("console")).arg(browser).arg(format!("http://{admin}/console/"));
-    command.arg(routes().to_string()).arg(manifests.join("late.json"));
+    command.arg((HOSTS * PATHS + FEW).to_string()).arg(manifests.join("late.json"));
     command.arg(origin.port().to_string()).arg(format!("http://{http}"));
     if let Ok(folder) = std::env::var("FOREBAY_SCREENSHOTS") {
         command.arg(folder);
@@ -58,76 +57,33 @@ fn program(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Those of [`many_routes`], and those of [`others`].
-fn routes() -> usize {
-    let of = |objects: &[Value]| -> usize {
-        let rules = objects.iter().filter_map(|one| one["spec"]["rules"].as_array()).flatten();
-        rules.filter_map(|rule| rule["http"]["paths"].as_array()).map(Vec::len).sum()
-    };
-    of(&many_routes()) + of(&others(1))
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
 
-fn list(items: &[Value]) -> Value {
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
-}
+    use super::*;
 
-fn ingress(name: &str, annotations: &Value, rules: &[Value]) -> Value {
-    json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-        "spec": {"rules": rules},
-    })
-}
-
-fn rule(host: &str, paths: &[String]) -> Value {
-    let path = |path: &String| {
-        json!({
-            "path": path,
-            "pathType": "Prefix",
-            "backend": {"service": {"name": "web", "port": {"number": 80}}},
-        })
-    };
-    json!({"host": host, "http": {"paths": paths.iter().map(path).collect::<Vec<_>>()}})
-}
-
-fn many_routes() -> Vec<Value> {
-    let one = |at: usize| {
-        let paths: Vec<_> = (0..PATHS).map(|path| format!("/path-{path}")).collect();
-        ingress(&format!("many-{at:05}"), &json!({}), &[rule(&format!("host-{at:05}.test"), &paths)])
-    };
-    (0..HOSTS).map(one).collect()
-}
-
-/// Names that are meant to break a page, one route with annotations that an explanation names, an Ingress with problems, and a TCP service.
-fn others(tcp: u16) -> Vec<Value> {
-    let mut longest = String::new();
-    for _ in 0..3 {
-        let _ = write!(longest, "{}.", "l".repeat(63));
+    /// Names and paths of the Ingresses of a file.
+    fn ingresses(name: &str) -> Vec<(String, Vec<String>)> {
+        let values = json!({"hosts": 101, "paths": PATHS, "tcp": 1});
+        let text = render_file(&format!("conformance/console/{name}"), values).expect("a template");
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        let ingresses = documents.into_iter().filter(|one| one["kind"] == "Ingress").map(|one| {
+            let paths = one["spec"]["rules"][0]["http"]["paths"].as_array().expect("paths").clone();
+            let paths = paths.iter().map(|path| path["path"].as_str().expect("a path").to_owned()).collect();
+            (one["metadata"]["name"].as_str().expect("a name").to_owned(), paths)
+        });
+        ingresses.collect()
     }
-    longest.push_str(&"l".repeat(61));
-    let hostile = ["/<script>alert(1)</script>", "/\u{202e}txt.exe", "/<img/src=x/onerror=alert(1)>"];
-    let hostile: Vec<_> = hostile.into_iter().map(str::to_owned).collect();
-    let annotations = json!({
-        "nginx.ingress.kubernetes.io/proxy-body-size": "1m",
-        "nginx.ingress.kubernetes.io/enable-cors": "true",
-        "nginx.ingress.kubernetes.io/proxy-read-timeout": "<b onclick=alert(1)>",
-    });
-    vec![
-        ingress("web", &annotations, &[rule("web.test", &["/".to_owned()])]),
-        ingress("hostile", &json!({}), &[rule("hostile.test", &hostile)]),
-        ingress("longest", &json!({}), &[rule(&longest, &[format!("/{}", "p".repeat(252))])]),
-        json!({
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "tcp-services", "namespace": "default"},
-            "data": {tcp.to_string(): "default/web:80"},
-        }),
-        json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {"ports": [{"port": 80}]},
-        }),
-    ]
+
+    #[test]
+    fn there_are_as_many_routes_as_the_script_is_told() {
+        let many = ingresses("many.yaml");
+        assert_eq!((many.len(), many[100].0.as_str()), (101, "many-00100"));
+        assert!(many.iter().all(|(_, paths)| paths.len() == PATHS));
+        let few = ingresses("few.yaml");
+        assert_eq!(few.iter().map(|(_, paths)| paths.len()).sum::<usize>(), FEW);
+        assert_eq!(few[1].1[1], "/\u{202e}txt.exe");
+        assert_eq!(few[2].1[0].len(), 253);
+    }
 }

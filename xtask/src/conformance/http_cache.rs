@@ -1,15 +1,17 @@
-//! The public suite for HTTP caches (`http-cache-tests`), and the list of tests that are known not to pass. The list may only shrink.
+//! The public suite for HTTP caches (`http-cache-tests`), and the list of tests that are known not to pass.
+//! The list may only shrink.
 //!
 //! Must not be in here: reasons; they stand in `testing/http-cache/exceptions.txt`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::process::Command;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::stage::{Stage, binary};
+use super::exceptions;
+use super::stage::{Stage, forebay};
 use crate::child::{Program, free_address};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -20,20 +22,9 @@ const OPTIMAL: usize = 86;
 /// How many of the latter have to.
 const OPTIMAL_MIN: usize = 75;
 
-const MANIFEST: &str = "\
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: suite
-  annotations:
-    forebay.io/cache: \"true\"
-    forebay.io/cache-harmless-headers: Test-ID, Test-Name, Req-Num
-    nginx.ingress.kubernetes.io/ssl-redirect: \"false\"
-spec:
-  defaultBackend: {service: {name: origin, port: {number: 80}}}
-";
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/http-cache.yaml");
 
-/// What the suite says.
+/// The results of the suite.
 #[derive(Debug, Default)]
 struct Verdicts {
     /// Kind and id.
@@ -45,17 +36,8 @@ struct Verdicts {
 /// Runs all tests through a Forebay of its own, whose origin the suite brings along.
 pub(super) fn run(stage: &Stage) -> Result<String> {
     let (http, origin) = (free_address()?, free_address()?);
-    let manifest = stage.folder.join("http-cache.yaml");
-    fs::write(&manifest, MANIFEST)?;
-    let mut command = Command::new(binary()?);
-    command.arg("serve").arg("--manifests").arg(&manifest);
-    command.args(["--workers", "2", "--cache-memory", "64m"]);
-    command.args(["--endpoints", &format!("default/origin={origin}")]);
-    for (flag, port) in
-        [("--http-port", http), ("--https-port", free_address()?), ("--healthz-port", free_address()?)]
-    {
-        command.args([flag, &port.port().to_string()]);
-    }
+    let mut command = forebay(Path::new(MANIFEST), http, free_address()?, free_address()?)?;
+    command.args(["--cache-memory", "64m", "--endpoints", &format!("default/origin={origin}")]);
     let mut forebay = Program::start("forebay-cache", command, &[], &stage.folder)?;
     forebay.wait_for(http, &stage.interrupt)?;
     let mut command = stage.tools.node_script("http-cache/run.mjs");
@@ -85,18 +67,6 @@ fn read(output: &str) -> Verdicts {
         }
     }
     verdicts
-}
-
-/// Lines of `KIND ID: REASON.`
-fn exceptions(list: &str) -> Result<BTreeSet<String>> {
-    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let (test, reason) = line.split_once(": ").with_context(|| format!("no reason: {line}"))?;
-            ensure!(reason.ends_with('.'), "a reason is a sentence: {line}");
-            Ok(test.to_owned())
-        })
-        .collect()
 }
 
 /// An error where the list and the run do not agree, or too little passes.

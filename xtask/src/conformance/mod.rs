@@ -1,4 +1,5 @@
-//! `cargo xtask conformance`: what others have written to tell a good implementation from a bad one, run against Forebay.
+//! `cargo xtask conformance`: what others have written to tell a good implementation from a bad one, run
+//! against Forebay.
 //!
 //! Must not be in here: our own tests; they are the crates'.
 
@@ -13,7 +14,10 @@ mod suites;
 mod talk;
 mod tools;
 
-use anyhow::{Result, bail};
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum as _;
 
 use crate::interrupt::Interrupt;
 use stage::Stage;
@@ -26,7 +30,7 @@ pub(crate) struct Arguments {
     only: Vec<Suite>,
 }
 
-/// What is run.
+/// A suite of tests of conformance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Suite {
     /// h2spec: RFC 9113 and RFC 7541, in clear and over TLS.
@@ -56,21 +60,6 @@ enum Suite {
 }
 
 impl Suite {
-    const ALL: [Self; 12] = [
-        Self::H2spec,
-        Self::Grpc,
-        Self::Offer,
-        Self::Websocket,
-        Self::Redis,
-        Self::Php,
-        Self::HttpCache,
-        Self::Signin,
-        Self::Subpath,
-        Self::Challenges,
-        Self::Console,
-        Self::Monitoring,
-    ];
-
     /// Runs it; what is to be said of it.
     fn run(self, stage: &Stage) -> Result<String> {
         match self {
@@ -91,7 +80,8 @@ impl Suite {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let suites = if arguments.only.is_empty() { Suite::ALL.to_vec() } else { arguments.only.clone() };
+    let suites =
+        if arguments.only.is_empty() { Suite::value_variants().to_vec() } else { arguments.only.clone() };
     let tools = tools::Tools::install()?;
     let folder = tempfile::tempdir()?;
     let stage = Stage::set(tools, folder.path(), Interrupt::install()?)?;
@@ -107,4 +97,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("not passed: {}", failed.join(", ")) }
+}
+
+/// The names in a list of exceptions: lines of `NAME: REASON.`, and comments.
+fn exceptions(list: &str) -> Result<BTreeSet<String>> {
+    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let names = lines.map(|line| {
+        let (name, reason) = line.split_once(": ").with_context(|| format!("no reason: {line}"))?;
+        ensure!(reason.ends_with('.'), "a reason is a sentence: {line}");
+        Ok(name.to_owned())
+    });
+    names.collect()
 }

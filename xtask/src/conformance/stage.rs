@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: what is expected of it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,13 +10,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use base64::prelude::{BASE64_STANDARD, Engine};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::tools::Tools;
 use crate::backend::Backend;
 use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 use crate::peers::certificate::{Certificate, Certificates, Key};
+use crate::proxies::forebay_of;
+use crate::template::{data, render, render_file};
 
 /// The name in the certificates.
 pub(super) const HOST: &str = "conformance.test";
@@ -32,7 +36,7 @@ pub(super) struct Stage {
     pub(super) https: SocketAddr,
     /// The TCP service.
     pub(super) redis: SocketAddr,
-    /// What clients have to believe.
+    /// The certificate that clients trust.
     pub(super) certificate_file: PathBuf,
     pub(super) tools: Tools,
     pub(super) folder: PathBuf,
@@ -41,12 +45,25 @@ pub(super) struct Stage {
     behind: Behind,
 }
 
-/// The servers.
+/// The servers behind the proxies.
 struct Behind {
     web: Backend,
     redis: Backend,
     /// With their addresses.
-    others: Vec<(&'static str, SocketAddr, Program)>,
+    others: Vec<(String, SocketAddr, Program)>,
+}
+
+/// A server of others: an entry of `xtask/conformance/servers.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Server {
+    /// The name of the Service.
+    name: String,
+    /// A program of `testing/tools`, or a script in `testing`.
+    go: Option<String>,
+    node: Option<String>,
+    /// A template with an argument on each line.
+    arguments: String,
 }
 
 impl Stage {
@@ -59,16 +76,11 @@ impl Stage {
         fs::create_dir(&manifests)?;
         fs::copy(tools.testing.join("manifests.yaml"), manifests.join("manifests.yaml"))?;
         fs::copy(tools.testing.join("applications/manifests.yaml"), manifests.join("applications.yaml"))?;
-        fs::write(manifests.join("made.yaml"), made(certificate, redis, folder))?;
-        let mut command = Command::new(binary()?);
-        command.arg("serve").arg("--manifests").arg(&manifests);
+        let values = json!({"certificate": certificate, "redis": redis, "folder": folder});
+        fs::write(manifests.join("made.yaml"), render_file("conformance/made.yaml", values)?)?;
+        let mut command = forebay(&manifests, http, https, free_address()?)?;
         command.args(["--default-ssl-certificate", "default/certificate"]);
-        command.args(["--tcp-services-configmap", "default/tcp-services", "--workers", "2"]);
-        for (flag, address) in
-            [("--http-port", http), ("--https-port", https), ("--healthz-port", free_address()?)]
-        {
-            command.args([flag, &address.port().to_string()]);
-        }
+        command.args(["--tcp-services-configmap", "default/tcp-services"]);
         for (service, address) in behind.addresses() {
             command.args(["--endpoints", &format!("default/{service}={address}")]);
         }
@@ -94,88 +106,54 @@ impl Behind {
         interrupt: &Interrupt,
     ) -> Result<Behind> {
         let mut others = Vec::new();
-        let mut start = |name: &'static str, address: SocketAddr, command: Command| -> Result<()> {
-            let mut program = Program::start(name, command, &[], folder)?;
+        let mut start = |name: String, address: SocketAddr, command: Command| -> Result<()> {
+            let mut program = Program::start(&name, command, &[], folder)?;
             program.wait_for(address, interrupt)?;
             others.push((name, address, program));
             Ok(())
         };
-        let (clear, encrypted, websocket) = (free_address()?, free_address()?, free_address()?);
-        let mut command = tools.go_program("grpc-interop-server");
-        command.arg(format!("-port={}", clear.port()));
-        start("grpc", clear, command)?;
-        let mut command = tools.go_program("grpc-interop-server");
-        command.arg(format!("-port={}", encrypted.port())).arg("-use_tls");
-        command.arg(format!("-tls_cert_file={}", certificate.chain_file.display()));
-        command.arg(format!("-tls_key_file={}", certificate.key_file.display()));
-        start("grpcs", encrypted, command)?;
-        let mut command = tools.node_script("websocket/server.cjs");
-        command.args([websocket.ip().to_string(), websocket.port().to_string()]);
-        start("websocket", websocket, command)?;
+        let (host, token) = CHALLENGE.split_once("/.well-known/acme-challenge/").context("a challenge")?;
+        let mut addresses = BTreeMap::new();
+        for server in data::<Vec<Server>>("conformance/servers.yaml")? {
+            let address = free_address()?;
+            addresses.insert(server.name.clone(), address);
+            let challenge = json!({"host": host, "token": token, "key": KEY});
+            let values = json!({"addresses": addresses, "address": address, "certificate": certificate, "challenge": challenge});
+            let arguments = render(&server.arguments, values).with_context(|| server.name.clone())?;
+            let mut command = match (&server.go, &server.node) {
+                (Some(program), _) => tools.go_program(program),
+                (None, Some(script)) => tools.node_script(script),
+                (None, None) => bail!("{} has no program", server.name),
+            };
+            command.args(arguments.lines());
+            start(server.name, address, command)?;
+        }
         let php = free_address()?;
-        start("php", php, php_fpm(tools, php, folder)?)?;
-        start_applications(tools, start)?;
+        start("php".into(), php, php_fpm(tools, php, folder)?)?;
         let web = Backend::start("web", &[], folder, interrupt)?;
         Ok(Behind { web, redis: Backend::start_redis(&[], folder, interrupt)?, others })
     }
 
     /// Of each Service.
-    fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
-        let others = self.others.iter().map(|(name, address, _)| (*name, *address));
+    fn addresses(&self) -> Vec<(&str, SocketAddr)> {
+        let others = self.others.iter().map(|(name, address, _)| (name.as_str(), *address));
         [("web", self.web.address), ("redis", self.redis.address)].into_iter().chain(others).collect()
     }
 }
 
-/// Starts the applications, as Services of these names.
-fn start_applications(
-    tools: &Tools,
-    mut start: impl FnMut(&'static str, SocketAddr, Command) -> Result<()>,
-) -> Result<()> {
-    const CLIENT: [&str; 2] = ["forebay", "secret"];
-    let script = |path: &str, address: SocketAddr, more: &[&str]| {
-        let mut command = tools.node_script(path);
-        command.args([address.ip().to_string(), address.port().to_string()]).args(more);
-        command
-    };
-    for (name, root, serves_from_sub_path) in [
-        ("page", "http://signin.test/", "false"),
-        ("rewritten", "http://rewritten.test/grafana/", "false"),
-        ("whole", "http://whole.test/grafana/", "true"),
-    ] {
-        let address = free_address()?;
-        start(name, address, script("applications/dashboard.cjs", address, &[root, serves_from_sub_path]))?;
+/// A Forebay that was built for the tests, with these manifests and ports.
+pub(super) fn forebay(
+    manifests: &Path,
+    http: SocketAddr,
+    https: SocketAddr,
+    admin: SocketAddr,
+) -> Result<Command> {
+    let mut command = Command::new(forebay_of("debug")?);
+    command.arg("serve").arg("--manifests").arg(manifests).args(["--workers", "2"]);
+    for (flag, address) in [("--http-port", http), ("--https-port", https), ("--healthz-port", admin)] {
+        command.args([flag, &address.port().to_string()]);
     }
-    let (host, token) = CHALLENGE.split_once("/.well-known/acme-challenge/").context("a challenge")?;
-    let solver = free_address()?;
-    let command = script("applications/solver.cjs", solver, &[host, token, KEY]);
-    start("cm-acme-http-solver-6k2lm", solver, command)?;
-    let (provider, auth) = (free_address()?, free_address()?);
-    start("provider", provider, script("applications/provider.cjs", provider, &CLIENT))?;
-    start("auth", auth, oauth2_proxy(tools, auth, provider, CLIENT))
-}
-
-/// oauth2-proxy at an address, with the provider at another one, and the options that its documentation has for ingress-nginx.
-fn oauth2_proxy(
-    tools: &Tools,
-    address: SocketAddr,
-    provider: SocketAddr,
-    [client, secret]: [&str; 2],
-) -> Command {
-    let mut command = tools.go_program("oauth2-proxy");
-    command.args([
-        "--provider=oidc",
-        "--reverse-proxy=true",
-        "--set-xauthrequest=true",
-        "--upstream=static://202",
-    ]);
-    command.args(["--email-domain=*", "--cookie-secure=false", "--cookie-domain=signin.test"]);
-    command.args(["--whitelist-domain=signin.test", "--skip-provider-button=true"]);
-    command.args(["--insecure-oidc-allow-unverified-email=true", "--silence-ping-logging=true"]);
-    command.arg("--redirect-url=http://signin.test/oauth2/callback");
-    command.arg("--cookie-secret=of-this-test-only-and-32-bytes-!");
-    command.args([format!("--client-id={client}"), format!("--client-secret={secret}")]);
-    command.args([format!("--http-address={address}"), format!("--oidc-issuer-url=http://{provider}")]);
-    command
+    Ok(command)
 }
 
 /// PHP-FPM at an address, with its scripts in the folder `php`.
@@ -184,10 +162,7 @@ fn php_fpm(tools: &Tools, address: SocketAddr, folder: &Path) -> Result<Command>
     fs::create_dir(&scripts)?;
     fs::copy(tools.testing.join("php/index.php"), scripts.join("index.php"))?;
     let configuration = folder.join("php-fpm.conf");
-    let text = format!(
-        "[global]\nerror_log = /dev/stderr\ndaemonize = no\n\
-         [www]\nuser = root\nlisten = {address}\npm = static\npm.max_children = 2\n"
-    );
+    let text = render_file("conformance/php-fpm.conf", json!({"address": address}))?;
     fs::write(&configuration, text)?;
     let mut command = tools.php_fpm()?;
     // In the foreground, by root if that is who asks, and without the machine's settings.
@@ -195,30 +170,31 @@ fn php_fpm(tools: &Tools, address: SocketAddr, folder: &Path) -> Result<Command>
     Ok(command)
 }
 
-/// The objects that are made for a run.
-fn made(certificate: &Certificate, redis: SocketAddr, folder: &Path) -> String {
-    let [chain, key] = [&certificate.chain, &certificate.key].map(|pem| BASE64_STANDARD.encode(pem));
-    format!(
-        "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{namespace: default, name: certificate}}\n\
-         data: {{tls.crt: {chain}, tls.key: {key}}}\n---\n\
-         apiVersion: v1\nkind: Secret\nmetadata: {{namespace: default, name: authority}}\ndata: {{ca.crt: {chain}}}\n---\n\
-         apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: default, name: tcp-services}}\n\
-         data: {{\"{}\": \"default/redis:6379\"}}\n---\n\
-         apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: default, name: php}}\n\
-         data: {{SCRIPT_FILENAME: \"{}${{fastcgi_script_name}}\", PATH_INFO: $fastcgi_script_name}}\n",
-        redis.port(),
-        folder.display()
-    )
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
 
-/// The one that was built for the tests.
-pub(super) fn binary() -> Result<PathBuf> {
-    // This program is in the target folder too, in the one of its profile.
-    let program = std::env::current_exe()?;
-    let target = program.ancestors().nth(2).context("this program is not in a target folder")?;
-    let binary = target.join("debug/forebay");
-    if !binary.is_file() {
-        bail!("{} is not there; build it first: cargo build -p forebay", binary.display());
+    use super::*;
+
+    #[test]
+    fn templates_have_objects_with_their_values() {
+        let certificate = json!({"chain": "a", "key": "b"});
+        let values = json!({"certificate": certificate, "redis": "127.0.0.1:6379", "folder": "/a"});
+        let text = render_file("conformance/made.yaml", values).expect("a template");
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        assert_eq!(objects[0]["data"], json!({"tls.crt": "YQ==", "tls.key": "Yg=="}));
+        assert_eq!(objects[2]["data"], json!({"6379": "default/redis:6379"}));
+        assert_eq!(objects[3]["data"]["SCRIPT_FILENAME"], "/a${fastcgi_script_name}");
+        let values = json!({"host": "a.test", "path": "b", "type": "Exact"});
+        let text = render_file("conformance/solver.yaml", values).expect("a template");
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
+        assert_eq!(objects[1]["spec"]["rules"][0]["http"]["paths"][0]["path"], "/b");
+        let values = json!({"rules": "/r", "target": "127.0.0.1:1", "namespace": "ns", "pod": "p"});
+        let text = render_file("conformance/monitoring/prometheus.yaml", values).expect("a template");
+        let configuration: Value = serde_saphyr::from_str(&text).expect("YAML");
+        let labels = json!({"namespace": "ns", "pod": "p", "kubernetes_pod_name": "p"});
+        assert_eq!(configuration["scrape_configs"][0]["static_configs"][0]["labels"], labels);
+        render_file("conformance/monitoring/secret.yaml", json!({"chain": "a", "key": "b"}))
+            .expect("a template");
     }
-    Ok(binary)
 }

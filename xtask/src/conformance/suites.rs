@@ -13,32 +13,19 @@ use serde_json::Value;
 use super::stage::{HOST, Stage};
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// It asks for some hundred suites, one connection after the other.
+/// testssl.sh tries some hundred suites, one connection after the other.
 const OFFER_LIMIT: Duration = Duration::from_secs(240);
 
 /// All of gRPC's interoperability tests that need no cloud and no load balancer
 /// (`doc/interop-test-descriptions.md` in grpc/grpc).
-const GRPC_CASES: &[&str] = &[
-    "empty_unary",
-    "large_unary",
-    "client_streaming",
-    "server_streaming",
-    "ping_pong",
-    "empty_stream",
-    "timeout_on_sleeping_server",
-    "cancel_after_begin",
-    "cancel_after_first_response",
-    "status_code_and_message",
-    "special_status_message",
-    "custom_metadata",
-    "unimplemented_method",
-    "unimplemented_service",
-    "rpc_soak",
-    "channel_soak",
-];
+const GRPC_CASES: &str = include_str!("../../conformance/grpc-cases.txt");
+
+/// The suites that testssl.sh must find, and no others. The certificate is ECDSA; those for RSA differ by its
+/// name.
+const OFFERED_SUITES: &str = include_str!("../../conformance/offered-suites.txt");
 
 pub(super) fn grpc(stage: &Stage) -> Result<String> {
-    for case in GRPC_CASES {
+    for case in GRPC_CASES.lines() {
         for (address, is_tls) in [(stage.http, false), (stage.https, true)] {
             let mut command = stage.tools.go_program("grpc-interop-client");
             command.arg(format!("-test_case={case}"));
@@ -55,18 +42,8 @@ pub(super) fn grpc(stage: &Stage) -> Result<String> {
             stage.output("grpc-client", command, LIMIT).with_context(|| format!("{case}, TLS: {is_tls}"))?;
         }
     }
-    Ok(format!("{} cases pass, in clear to h2c and over TLS to TLS", GRPC_CASES.len()))
+    Ok(format!("{} cases pass, in clear to h2c and over TLS to TLS", GRPC_CASES.lines().count()))
 }
-
-/// What testssl.sh has to find, and nothing else. The certificate is ECDSA; those for RSA differ by its name.
-const OFFERED_SUITES: [&str; 6] = [
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
-];
 
 pub(super) fn offer(stage: &Stage) -> Result<String> {
     let report = stage.folder.join("offer.json");
@@ -99,7 +76,10 @@ fn judge(report: &Value) -> Result<String> {
         .filter(|finding| field(finding, "id").starts_with("cipher-tls"))
         .filter_map(|finding| field(finding, "finding").split_whitespace().last().map(str::to_owned))
         .collect();
-    ensure!(suites == OFFERED_SUITES.map(str::to_owned).into(), "the suites offered are {suites:?}");
+    ensure!(
+        suites.iter().map(String::as_str).eq(OFFERED_SUITES.lines()),
+        "the suites offered are {suites:?}"
+    );
     let weak: Vec<_> = findings
         .iter()
         .filter(|finding| matches!(&*field(finding, "severity"), "LOW" | "MEDIUM" | "HIGH" | "CRITICAL"))
@@ -116,7 +96,8 @@ pub(super) fn websocket(stage: &Stage) -> Result<String> {
     command.arg(format!("ws://{}/websocket", stage.http));
     stage.output("websocket-clear", command, LIMIT).context("in clear")?;
     let mut command = stage.tools.node_script("websocket/client.cjs");
-    // The name is the handshake's only: the host of the request leads to the same Ingress as the address does.
+    // The name is the handshake's only: the host of the request leads to the same Ingress as the address
+    // does.
     command.arg(format!("wss://{}/websocket", stage.https)).arg(&stage.certificate_file).arg(HOST);
     stage.output("websocket-tls", command, LIMIT).context("over TLS")?;
     Ok("a client and a server of the ws package talk, in clear and over TLS".into())
@@ -136,18 +117,7 @@ pub(super) fn redis(stage: &Stage) -> Result<String> {
     for pipeline in ["1", "16"] {
         let mut command = Command::new("redis-benchmark");
         command.args(["-h", &stage.redis.ip().to_string(), "-p", &stage.redis.port().to_string()]);
-        command.args([
-            "-n",
-            "20000",
-            "-c",
-            "50",
-            "-t",
-            "ping,set,get,lpush,lrange_100",
-            "-q",
-            "-e",
-            "-P",
-            pipeline,
-        ]);
+        command.args("-n 20000 -c 50 -t ping,set,get,lpush,lrange_100 -q -e -P".split(' ')).arg(pipeline);
         let output = stage.output("redis-benchmark", command, LIMIT)?;
         ensure!(output.contains("requests per second"), "{output}");
     }
@@ -173,7 +143,7 @@ mod tests {
         for (id, finding) in [("TLS1_2", "offered"), ("TLS1_3", "offered with final")] {
             findings.push(json!({"id": id, "severity": "OK", "finding": finding}));
         }
-        for suite in OFFERED_SUITES {
+        for suite in OFFERED_SUITES.lines() {
             let finding =
                 format!("TLS 1.2   xc02c   X     ECDH 253   AESGCM      256      {suite}            ");
             findings.push(json!({"id": "cipher-tls1_2_x", "severity": "INFO", "finding": finding}));

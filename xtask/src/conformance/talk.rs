@@ -3,42 +3,16 @@
 //! Must not be in here: what a suite expects.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+
+use crate::ask::Answer;
 
 const LIMIT: Duration = Duration::from_secs(20);
 const REDIRECTS_MAX: usize = 10;
-
-/// What came back.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    head: String,
-    pub(super) body: Vec<u8>,
-}
-
-impl Answer {
-    /// The value of a header; empty if there is none.
-    pub(super) fn field(&self, name: &str) -> &str {
-        self.fields(name).next().unwrap_or_default()
-    }
-
-    fn fields(&self, name: &str) -> impl Iterator<Item = &str> {
-        let lines = self.head.lines().filter_map(|line| line.split_once(':'));
-        lines.filter(move |(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
-    }
-
-    pub(super) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(super) fn json(&self) -> Result<Value> {
-        serde_json::from_slice(&self.body).with_context(|| format!("{}: {}", self.status, self.text()))
-    }
-}
 
 /// The answer to a request of HTTP/1.0, which ends with the connection.
 pub(super) fn ask(address: SocketAddr, head: &str, body: &[u8]) -> Result<Answer> {
@@ -46,12 +20,7 @@ pub(super) fn ask(address: SocketAddr, head: &str, body: &[u8]) -> Result<Answer
     stream.set_read_timeout(Some(LIMIT))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(body)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("no head came")?;
-    let status = std::str::from_utf8(answer.get(9..12).context("no status came")?)?.parse()?;
-    let body = answer.split_off(end + 4);
-    Ok(Answer { status, head: String::from_utf8_lossy(&answer).into_owned(), body })
+    Answer::read(stream)
 }
 
 /// Someone's browser: hosts that end in `.test` are Forebay's, every other one is an address.
@@ -90,13 +59,14 @@ impl Browser {
         Ok(answer)
     }
 
-    /// Asks for a URL, and goes where it is sent; the answer, and all URLs on the way, the last one where it came from.
+    /// Asks for a URL, and goes where it is sent; the answer, and all URLs on the way, the last one where it
+    /// came from.
     pub(super) fn visit(&mut self, url: &str) -> Result<(Answer, Vec<String>)> {
         let mut way = vec![url.to_owned()];
         while way.len() <= REDIRECTS_MAX {
             let here = way.last().cloned().unwrap_or_default();
             let answer = self.get(&here)?;
-            let location = answer.field("location");
+            let location = answer.location();
             if !(300..400).contains(&answer.status) || location.is_empty() {
                 return Ok((answer, way));
             }
@@ -113,7 +83,7 @@ impl Browser {
     }
 
     fn keep(&mut self, answer: &Answer) {
-        for cookie in answer.fields("set-cookie") {
+        for cookie in answer.headers("set-cookie") {
             let mut parts = cookie.split(';').map(str::trim);
             let Some((name, value)) = parts.next().and_then(|pair| pair.split_once('=')) else { continue };
             let is_over = |part: &str| part.starts_with("expires=Thu, 01 Jan 1970") || part == "max-age=0";
@@ -136,10 +106,8 @@ mod tests {
     #[test]
     fn cookies_are_kept_until_they_are_over() {
         let mut browser = Browser::new(SocketAddr::from(([127, 0, 0, 1], 1)));
-        let answer = |fields: &str| Answer {
-            status: 200,
-            head: format!("HTTP/1.1 200 OK\r\n{fields}\r\n"),
-            body: Vec::new(),
+        let answer = |fields: &str| {
+            Answer::of(format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), Vec::new()).expect("a head")
         };
         browser.keep(&answer("Set-Cookie: a=1; Path=/\r\nset-cookie: b=2\r\n"));
         assert_eq!(browser.cookies.keys().collect::<Vec<_>>(), ["a", "b"]);

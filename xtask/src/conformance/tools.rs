@@ -1,4 +1,5 @@
-//! The programs of others: built or fetched into the user's cache where they are not there yet, pinned by version and hash in
+//! The programs of others: built or fetched into the user's cache where they are not there yet, pinned by
+//! version and hash in
 //! `testing/`.
 //!
 //! Must not be in here: what is done with them.
@@ -8,7 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+
+use crate::cached::fill;
+use crate::child::{output, root, succeed};
 
 /// Where everything is.
 pub(super) struct Tools {
@@ -26,13 +30,13 @@ const GO_PROGRAMS: &[(&str, &str)] = &[
 ];
 
 impl Tools {
-    /// Has all of them at hand.
+    /// Builds or fetches all of them, where they are not in the cache.
     pub(super) fn install() -> Result<Tools> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
-        let mut programs = Command::new(root.join("testing/programs"));
-        programs.args(["cargo xtask conformance", "build", "conformance"]);
-        ensure!(programs.status()?.success(), "the suites of others need programs of others");
-        let tools = Tools { testing: root.join("testing"), cache: cluster::cache()?.join("tools") };
+        let testing = root().join("testing");
+        let mut programs = Command::new(testing.join("programs"));
+        succeed(programs.args(["cargo xtask conformance", "build", "conformance"]))
+            .context("the suites of others need programs of others")?;
+        let tools = Tools { testing, cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node("websocket", "node", "ws")?;
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
@@ -63,7 +67,7 @@ impl Tools {
             // The toolchain that is there, and nothing that is not in go.sum.
             command.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]);
             command.arg(self.cache.join("bin").join(name)).arg(package);
-            must_succeed(command)?;
+            output(&mut command)?;
         }
         Ok(())
     }
@@ -88,11 +92,12 @@ impl Tools {
         }
         let mut command = Command::new("npm");
         command.current_dir(&to).args(["ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]);
-        must_succeed(command)
+        output(&mut command).map(drop)
     }
 }
 
-/// Programs of the Debian that is there: unpacked into the cache with what they need and the machine does not have.
+/// Programs of the Debian that is there: unpacked into the cache with what they need and the machine does not
+/// have.
 impl Tools {
     /// PHP-FPM, with its libraries.
     pub(super) fn php_fpm(&self) -> Result<Command> {
@@ -111,26 +116,22 @@ impl Tools {
 
     /// Unpacks a package, and what it needs beside what is installed, into a folder of the cache.
     fn fetch_debian(&self, folder: &str, package: &str) -> Result<()> {
-        let (folder, beside) = (self.cache.join(folder), self.cache.join(format!("{folder}.part")));
-        let _ = fs::remove_dir_all(&beside);
-        fs::create_dir_all(beside.join("packages"))?;
-        let output = Command::new("apt-get")
-            .args(["install", "--print-uris", "-qq", "--no-install-recommends", package])
-            .output()
-            .with_context(|| format!("cannot ask apt-get for {package}"))?;
-        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
-        // 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH
-        let names = listed.lines().filter_map(|line| line.split(' ').nth(1)?.split('_').next());
-        let mut command = Command::new("apt-get");
-        command.current_dir(beside.join("packages")).args(["download", "-qq"]).args(names);
-        must_succeed(command).with_context(|| format!("Debian's {package}"))?;
-        for file in fs::read_dir(beside.join("packages"))? {
-            let mut command = Command::new("dpkg");
-            command.arg("-x").arg(file?.path()).arg(&beside);
-            must_succeed(command)?;
-        }
-        let _ = fs::remove_dir_all(&folder);
-        Ok(fs::rename(beside, folder)?)
+        fill(&self.cache.join(folder), |beside| {
+            let packages = beside.join("packages");
+            fs::create_dir(&packages)?;
+            let mut command = Command::new("apt-get");
+            command.args(["install", "--print-uris", "-qq", "--no-install-recommends", package]);
+            let listed = output(&mut command)?;
+            // 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH
+            let names = listed.lines().filter_map(|line| line.split(' ').nth(1)?.split('_').next());
+            let mut command = Command::new("apt-get");
+            command.current_dir(&packages).args(["download", "-qq"]).args(names);
+            output(&mut command).with_context(|| format!("Debian's {package}"))?;
+            for file in fs::read_dir(packages)? {
+                output(Command::new("dpkg").arg("-x").arg(file?.path()).arg(beside))?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -140,13 +141,4 @@ fn with_libraries(program: &Path, folder: &Path) -> Command {
     let libraries = folder.join("usr/lib").join(format!("{}-linux-gnu", env::consts::ARCH));
     command.env("LD_LIBRARY_PATH", libraries);
     command
-}
-
-fn must_succeed(mut command: Command) -> Result<()> {
-    let output =
-        command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    bail!("{command:?} ended with {}:\n{}", output.status, String::from_utf8_lossy(&output.stderr))
 }

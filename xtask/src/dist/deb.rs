@@ -2,31 +2,32 @@
 //!
 //! Must not be in here: which files.
 
-use std::fmt::Write;
-
 use anyhow::{Context, Result, ensure};
 use md5::{Digest, Md5};
+use serde_json::json;
 
+use super::documents::read;
 use super::hex::hex;
 use super::release::Release;
 use super::target::Architecture;
 use super::tree::{Tree, gzip};
+use crate::template::render_file;
 
-/// deb(5).
+/// The version of the package format (`deb(5)`).
 const FORMAT: &[u8] = b"2.0\n";
 /// Configuration of the administrator's: files below it are kept as they are when a new version comes.
 const CONFIGURATION: &str = "etc/";
-/// What an archive of `ar` begins with, and each of its heads ends with.
+/// The begin of an archive of `ar`, and the end of each of its heads.
 const AR_MAGIC: &[u8] = b"!<arch>\n";
 const AR_HEAD_END: &[u8] = b"`\n";
 
-/// A package.
+/// A Debian package with a binary, its unit and its documents.
 pub(super) struct Deb<'a> {
     pub(super) release: &'a Release,
     pub(super) architecture: Architecture,
-    /// What is installed.
+    /// The files that are installed.
     pub(super) files: &'a Tree,
-    /// What runs then: `postinst` and others, by name.
+    /// Maintainer scripts by name: `postinst` and others.
     pub(super) scripts: &'a [(&'static str, String)],
 }
 
@@ -36,7 +37,7 @@ impl Deb<'_> {
         format!("forebay_{}_{}.deb", self.release.version, self.architecture.name())
     }
 
-    /// The file.
+    /// Writes the package as a file in memory.
     pub(super) fn build(&self) -> Result<Vec<u8>> {
         let time = self.release.time;
         let mut control = Tree::default();
@@ -59,22 +60,11 @@ impl Deb<'_> {
     /// deb-control(5). The size is in KiB.
     fn control(&self) -> Result<String> {
         let size: usize = self.files.files().map(|(_, content)| content.len().div_ceil(1024)).sum();
-        let mut control = format!(
-            "Package: forebay\nVersion: {}\nArchitecture: {}\nSection: httpd\nPriority: optional\n\
-             Maintainer: The authors of Forebay <authors@forebay.invalid>\nInstalled-Size: {size}\n",
-            self.release.version,
-            self.architecture.name(),
-        );
-        // Static, so that it needs no libraries; the scripts make the user.
-        control += "Depends: systemd | systemd-standalone-sysusers | systemd-sysusers\n";
-        if let Some(source) = &self.release.source {
-            writeln!(control, "Homepage: {source}")?;
-        }
-        control += "Description: HTTP proxy that is configured by Kubernetes manifests\n \
-                    Forebay serves Ingresses and routes of the Gateway API: in a cluster as its\n \
-                    ingress controller, and on any machine from a folder of manifests, which this\n \
-                    package's service does.\n";
-        Ok(control)
+        let Release { version, source, .. } = self.release;
+        let architecture = self.architecture.name();
+        let values =
+            json!({"version": version, "architecture": architecture, "size": size, "source": source});
+        render_file("dist/control", values)
     }
 
     fn md5sums(&self) -> String {
@@ -86,6 +76,12 @@ impl Deb<'_> {
         let own = self.files.files().filter(|(path, _)| path.starts_with(CONFIGURATION));
         own.map(|(path, _)| ["/", path, "\n"].concat()).collect()
     }
+}
+
+/// The maintainer scripts of the package.
+pub(super) fn scripts(release: &Release) -> Result<Vec<(&'static str, String)>> {
+    let names = ["postinst", "prerm", "postrm"];
+    names.into_iter().map(|name| Ok((name, read(release, &format!("deploy/package/{name}"))?))).collect()
 }
 
 /// A file of an archive, at an even place.

@@ -1,4 +1,4 @@
-//! What comes with a binary wherever it goes: licences, a bill of materials, what to read.
+//! The texts that come with each binary: licences, a bill of materials.
 //!
 //! Must not be in here: where packages and images have it.
 
@@ -12,10 +12,10 @@ use super::release::Release;
 use super::sbom::bill;
 use super::target::Target;
 
-/// The texts.
+/// The texts that every package contains.
 #[derive(Clone, Debug)]
 pub(crate) struct Documents {
-    /// Forebay's licence.
+    /// The licence of Forebay itself.
     pub(crate) licence: String,
     /// The licences of what is built in.
     pub(crate) notices: String,
@@ -24,12 +24,12 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Those of a binary for this target.
+    /// The texts for a binary of this target.
     pub(crate) fn find(release: &Release, target: Target) -> Result<Documents> {
         let packages = Packages::find(release, target)?;
         Ok(Documents {
             licence: read(release, "LICENSE")?,
-            notices: notices(release, target, &packages)?,
+            notices: notices(release, &packages)?,
             bill: bill(release, target, &packages)?,
         })
     }

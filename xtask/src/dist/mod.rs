@@ -1,14 +1,15 @@
-//! `cargo xtask dist`: what people install, in one folder: archives with a static binary, Debian packages, bills of materials, and the sums of
-//! all of them. `cargo xtask image` puts its images there too.
+//! `cargo xtask dist`: what people install, in one folder: archives with a static binary, Debian packages,
+//! bills of materials, and the sums of all of them. `cargo xtask image` puts its images there too.
 //!
-//! The same commit makes the same files: nothing says when and by whom they were made. Must not be in here: container images (`image`).
+//! The same commit makes the same files: nothing says when and by whom they were made. Must not be in here:
+//! container images (`image`).
 
-mod archive;
+mod architecture;
+mod contents;
 mod deb;
 pub(crate) mod documents;
 mod elf;
 pub(crate) mod hex;
-mod installed;
 mod notices;
 pub(crate) mod output;
 mod packages;
@@ -22,30 +23,21 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
 
+use contents::Build;
 use deb::Deb;
 use documents::Documents;
 use output::Output;
-use pages::Pages;
 use release::Release;
-use target::{Architecture, Binary, Libc, Target};
+use target::{Architecture, Binary, Target};
 
-/// Options of `cargo xtask dist`.
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    what: What,
-}
-
-/// Which binaries, and where what is made of them goes.
+/// Options of `cargo xtask dist`: the binaries to pack, and the folder for the packages.
 #[derive(clap::Args)]
 pub(crate) struct What {
     /// Machines to build for [default: all for which this machine has compilers].
     #[arg(long, value_delimiter = ',')]
     architecture: Vec<Architecture>,
-    /// The C library that is built in.
-    #[arg(long, default_value = "gnu")]
-    libc: Libc,
-    /// A static binary that is there already, instead of building one. May be given once for each architecture.
+    /// A static binary that is there already, instead of building one. May be given once for each
+    /// architecture.
     #[arg(long, value_name = "PATH", conflicts_with = "architecture")]
     binary: Vec<PathBuf>,
     /// The folder of what is made.
@@ -56,19 +48,19 @@ pub(crate) struct What {
     source: Option<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let what = &arguments.what;
+pub(crate) fn run(what: &What) -> Result<()> {
     let release = what.release()?;
     let output = Output::open(&what.output)?;
     let binaries = what.binaries(&release)?;
-    let pages = Pages::of_any(&binaries)?;
+    let pages = pages::of_any(&binaries)?;
     for (target, binary) in &binaries {
         let documents = Documents::find(&release, *target)?;
         let name = format!("forebay-{}-linux-{}", release.version, target.architecture.name());
-        let archive = archive::tree(&release, binary, &documents, &pages)?;
+        let build = Build { release: &release, binary, documents: &documents, pages: &pages };
+        let archive = build.tree("archive")?;
         let archive = tree::gzip(&archive.tar(&format!("{name}/"), release.time)?)?;
-        let files = installed::tree(&release, binary, &documents, &pages)?;
-        let scripts = installed::scripts(&release)?;
+        let files = build.tree("installed")?;
+        let scripts = deb::scripts(&release)?;
         let architecture = target.architecture;
         let deb = Deb { release: &release, architecture, files: &files, scripts: &scripts };
         for (name, content) in [
@@ -84,12 +76,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl What {
-    /// What is shipped.
+    /// The release that is shipped.
     pub(crate) fn release(&self) -> Result<Release> {
         Release::find(self.source.as_deref())
     }
 
-    /// The binaries, all of them static, in the order of their architectures. Says which ones cannot be had, and what is missing for them.
+    /// The binaries, all of them static, in the order of their architectures. Says which ones cannot be had,
+    /// and what is missing for them.
     pub(crate) fn binaries(&self, release: &Release) -> Result<Vec<(Target, Binary)>> {
         let mut binaries = if self.binary.is_empty() { self.build(release)? } else { self.given()? };
         binaries.sort_by_key(|(target, _)| target.architecture);
@@ -101,7 +94,7 @@ impl What {
         let architectures = if is_asked_for { &self.architecture[..] } else { &Architecture::ALL };
         let mut targets = Vec::new();
         for architecture in architectures {
-            let target = Target { architecture: *architecture, libc: self.libc };
+            let target = Target { architecture: *architecture };
             let missing = target.missing()?;
             if missing.is_empty() {
                 targets.push(target);
@@ -120,7 +113,7 @@ impl What {
         for path in &self.binary {
             let binary = Binary::read(path)?;
             binary.must_be_static()?;
-            let target = Target { architecture: binary.elf.architecture, libc: self.libc };
+            let target = Target { architecture: binary.elf.architecture };
             if let Some((_, other)) = binaries.iter().find(|(it, _)| it.architecture == target.architecture) {
                 let name = target.architecture.name();
                 bail!("{} and {} are both for {name}", other.path.display(), path.display());

@@ -1,7 +1,8 @@
-//! The licences of what is built in, as one text: each licence text once, below the packages that come with it.
+//! The licences of what is built in, as one text: each licence text once, below the packages that come with
+//! it.
 //!
-//! A package of others has to bring its text, or share it with another one of its repository. Must not be in here: which licences are
-//! allowed (`deny.toml`).
+//! A package of others has to bring its text, or share it with another one of its repository. Must not be in
+//! here: which licences are allowed (`deny.toml`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use super::packages::{Package, Packages};
 use super::release::Release;
-use super::target::{Libc, Target};
+use crate::child::output;
 
 /// How the names of files with licences begin, in capitals.
 const NAMES: &[&str] = &["LICEN", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
@@ -24,8 +25,8 @@ const RULE: &str = "============================================================
 /// Texts, and who comes with each.
 type Texts = BTreeMap<String, BTreeSet<String>>;
 
-/// The text.
-pub(crate) fn notices(release: &Release, target: Target, packages: &Packages) -> Result<String> {
+/// Writes the licences of all packages that are built in.
+pub(crate) fn notices(release: &Release, packages: &Packages) -> Result<String> {
     let mut texts = Texts::new();
     for package in packages.foreign() {
         for text in texts_of(package, packages, &release.root)? {
@@ -35,7 +36,7 @@ pub(crate) fn notices(release: &Release, target: Target, packages: &Packages) ->
                 .insert(format!("{} {} ({})", package.name, package.version, package.licence));
         }
     }
-    add_toolchain(&mut texts, release, target)?;
+    add_toolchain(&mut texts, release)?;
     let mut out = format!(
         "Forebay {} is licensed under Apache-2.0. It has the following built in. A package that may be used under\n\
          several licences comes with the text of each.\n",
@@ -51,7 +52,7 @@ pub(crate) fn notices(release: &Release, target: Target, packages: &Packages) ->
     Ok(out)
 }
 
-/// Those of a package; else those of another package that is developed with it.
+/// The texts of a package; else those of another package from its repository.
 fn texts_of(package: &Package, packages: &Packages, root: &Path) -> Result<BTreeSet<String>> {
     let own = texts_in(&package.folder)?;
     if !own.is_empty() {
@@ -98,19 +99,15 @@ fn collect(folder: &Path, depth: usize, texts: &mut BTreeSet<String>) -> Result<
 }
 
 /// Rust's standard library and the C library are built in, too.
-fn add_toolchain(texts: &mut Texts, release: &Release, target: Target) -> Result<()> {
-    let output = Command::new("rustc").args(["--print", "sysroot"]).output().context("cannot start rustc")?;
-    let folder = Path::new(String::from_utf8_lossy(&output.stdout).trim()).join("share/doc/rust/licenses");
+fn add_toolchain(texts: &mut Texts, release: &Release) -> Result<()> {
+    let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
+    let folder = Path::new(sysroot.trim()).join("share/doc/rust/licenses");
     for licence in ["Apache-2.0.txt", "MIT.txt"] {
         let who = "Rust's standard library (MIT OR Apache-2.0)".to_owned();
         texts.entry(read(&folder.join(licence))?).or_default().insert(who);
     }
-    let (who, file) = match target.libc {
-        Libc::Gnu => ("The GNU C Library (LGPL-2.1-or-later)", "LGPL-2.1.txt"),
-        Libc::Musl => ("musl (MIT)", "musl.txt"),
-    };
-    let text = read(&release.root.join("deploy/package/licences").join(file))?;
-    texts.entry(text).or_default().insert(who.into());
+    let text = read(&release.root.join("deploy/package/licences/LGPL-2.1.txt"))?;
+    texts.entry(text).or_default().insert("The GNU C Library (LGPL-2.1-or-later)".into());
     Ok(())
 }
 

@@ -16,7 +16,7 @@ const SUMS: &str = "SHA256SUMS";
 /// How the names of what is made begin.
 const OURS: &str = "forebay";
 
-/// The folder.
+/// The folder for everything that is made.
 #[derive(Debug)]
 pub(crate) struct Output(PathBuf);
 

@@ -1,30 +1,31 @@
-//! What is in a binary: the packages that `forebay` is built of, and in which way they depend on each other.
+//! The packages that `forebay` is built of, and their dependencies on each other.
 //!
-//! What runs while it is built (procedural macros, build scripts) and what only tests need is not in it. Must not be in here: formats.
+//! Procedural macros, build scripts and packages for tests are not part of a binary. Must not be in here:
+//! formats.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::release::Release;
 use super::target::Target;
+use crate::child::{cargo, output};
 
 /// A package of Rust's registry, or of this workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Package {
-    /// Its name.
+    /// The name of the package.
     pub(crate) name: String,
-    /// Its version.
+    /// The version of the package.
     pub(crate) version: String,
     /// The licences that it declares, as an SPDX expression.
     pub(crate) licence: String,
     /// Where its source is.
     pub(crate) repository: Option<String>,
-    /// What it says of itself.
+    /// Its description of itself.
     pub(crate) description: Option<String>,
     /// The hash (SHA-256) of its archive; `None` for those of this workspace.
     pub(crate) checksum: Option<String>,
@@ -53,14 +54,12 @@ impl Package {
 impl Packages {
     /// Asks cargo what a binary for this target consists of.
     pub(crate) fn find(release: &Release, target: Target) -> Result<Packages> {
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut cargo = cargo();
         cargo.current_dir(&release.root).args(["metadata", "--locked", "--format-version", "1"]);
         cargo.args(["--filter-platform", &target.triple()]);
-        let output = cargo.output().context("cannot start cargo")?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "cargo metadata: {}", said.trim());
+        let metadata = output(&mut cargo)?;
         let lock = fs::read_to_string(release.root.join("Cargo.lock")).context("Cargo.lock")?;
-        Packages::parse(&serde_json::from_slice(&output.stdout)?, &checksums(&lock))
+        Packages::parse(&serde_json::from_str(&metadata)?, &checksums(&lock))
     }
 
     fn parse(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> Result<Packages> {
@@ -84,7 +83,7 @@ impl Packages {
         Ok(Packages(found))
     }
 
-    /// Those of others.
+    /// The packages of others.
     pub(crate) fn foreign(&self) -> impl Iterator<Item = &Package> {
         self.0.iter().filter(|package| package.is_foreign())
     }

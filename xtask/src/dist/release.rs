@@ -1,18 +1,20 @@
-//! What is shipped, in the words of its labels: version, revision, time, source.
+//! A release, in the words of its labels: version, revision, time, source.
 //!
 //! Must not be in here: the time of day, which would make each build another one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-/// What is shipped.
+use crate::child::{output, root};
+
+/// The version, commit and time that all files of a release share.
 #[derive(Clone, Debug)]
 pub(crate) struct Release {
     /// The workspace's folder.
     pub(crate) root: PathBuf,
-    /// Forebay's version.
+    /// The version of the workspace.
     pub(crate) version: String,
     /// The commit, with `-modified` where files differ from it; `None` outside of a clone.
     pub(crate) revision: Option<String>,
@@ -25,7 +27,7 @@ pub(crate) struct Release {
 impl Release {
     /// Asks git, and the environment.
     pub(crate) fn find(source: Option<&str>) -> Result<Release> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+        let root = root();
         let time = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(text) => text.parse().with_context(|| format!("SOURCE_DATE_EPOCH={text} is not a number"))?,
             Err(_) => git(root, &["log", "-1", "--format=%ct"])
@@ -51,7 +53,7 @@ impl Release {
     #[cfg(test)]
     pub(crate) fn of_tests() -> Release {
         Release {
-            root: Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().into(),
+            root: root().into(),
             version: "1.2.3".into(),
             revision: Some("abc".into()),
             time: 1_700_000_000,
@@ -67,11 +69,7 @@ fn revision(root: &Path) -> Result<String> {
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new("git").current_dir(root).args(arguments).output().context("cannot start git")?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "git {}: {}", arguments.join(" "), said.trim());
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    Ok(output(Command::new("git").current_dir(root).args(arguments))?.trim().to_owned())
 }
 
 #[cfg(test)]

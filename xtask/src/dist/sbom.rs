@@ -1,6 +1,8 @@
-//! The bill of materials, as `CycloneDX` 1.5 in JSON: what is in a binary, of which version, under which licence.
+//! The bill of materials, as `CycloneDX` 1.5 in JSON: what is in a binary, of which version, under which
+//! licence.
 //!
-//! The same binary has the same bill: its serial number is made of what it says. Must not be in here: what is in a binary (`packages`).
+//! The same binary has the same bill: its serial number is made of what it says. Must not be in here: what is
+//! in a binary (`packages`).
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -12,16 +14,17 @@ use serde_json::{Value, json};
 use super::hex::hex;
 use super::packages::{Package, Packages};
 use super::release::Release;
-use super::target::{Libc, Target};
+use super::target::Target;
+use crate::child::output;
 
 /// How the names of what is in no registry begin.
 const GENERIC: &str = "pkg:generic/";
 const LIBRARY: &str = "library";
 
-/// The bill.
+/// Writes the bill of materials of a target in `CycloneDX`.
 pub(crate) fn bill(release: &Release, target: Target, packages: &Packages) -> Result<String> {
     let mut components: Vec<_> = packages.foreign().map(component).collect();
-    components.extend([rust()?, c_library(target)?]);
+    components.extend([rust()?, c_library(target)]);
     let main = generic("forebay", Some(&release.version), "Apache-2.0", "application");
     let mut dependencies = vec![json!({"ref": main["bom-ref"], "dependsOn": direct(packages, &components)})];
     dependencies.extend(packages.foreign().map(|it| dependency(&it.id(), it.uses.iter())));
@@ -68,7 +71,7 @@ fn component(package: &Package) -> Value {
     component
 }
 
-/// What Forebay's own packages use of others. They are in no registry, where others have their names, and so not in the bill.
+/// The direct dependencies of Forebay's own packages. These are in no registry, and so not in the bill.
 fn direct(packages: &Packages, components: &[Value]) -> Vec<Value> {
     let foreign: BTreeSet<_> = packages.foreign().map(Package::id).collect();
     let own = packages.0.iter().filter(|package| !package.is_foreign());
@@ -90,31 +93,23 @@ fn reference(id: &str) -> String {
 
 /// Rust's standard library, of the compiler that is there.
 fn rust() -> Result<Value> {
-    let output = Command::new("rustc").arg("--version").output().context("cannot start rustc")?;
-    let said = String::from_utf8(output.stdout)?;
-    let version = said.split(' ').nth(1).context("rustc does not say its version")?;
+    let version = output(Command::new("rustc").arg("--version"))?;
+    let version = version.split(' ').nth(1).context("rustc does not say its version")?;
     Ok(generic("rust-std", Some(version), "MIT OR Apache-2.0", LIBRARY))
 }
 
 /// The C library, of the compiler that is there.
-fn c_library(target: Target) -> Result<Value> {
-    if target.libc == Libc::Musl {
-        // It has no name for its version.
-        return Ok(generic("musl", None, "MIT", LIBRARY));
-    }
-    let (compiler, _) = target.compiler().context("there is no C compiler")?;
-    let mut command = Command::new(&compiler);
+fn c_library(target: Target) -> Value {
+    let mut command = Command::new(target.compiler());
     command.args(["-E", "-dM", "-include", "features.h", "-x", "c", "/dev/null"]);
-    let macros = command.output().ok().filter(|output| output.status.success());
-    let macros =
-        macros.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let macros = output(&mut command).unwrap_or_default();
     let value = |name: &str| macros.lines().find_map(|line| line.strip_prefix(&format!("#define {name} ")));
     let version =
         value("__GLIBC__").zip(value("__GLIBC_MINOR__")).map(|(major, minor)| format!("{major}.{minor}"));
-    Ok(generic("glibc", version.as_deref(), "LGPL-2.1-or-later", LIBRARY))
+    generic("glibc", version.as_deref(), "LGPL-2.1-or-later", LIBRARY)
 }
 
-/// What comes from no registry.
+/// A component from no registry.
 fn generic(name: &str, version: Option<&str>, licence: &str, kind: &str) -> Value {
     let at = version.map(|version| format!("@{version}")).unwrap_or_default();
     let reference = format!("{GENERIC}{name}{at}");
@@ -148,7 +143,7 @@ mod tests {
     use super::*;
 
     fn parsed(packages: &Packages) -> Value {
-        let target = Target { architecture: Architecture::Amd64, libc: Libc::Musl };
+        let target = Target { architecture: Architecture::Amd64 };
         serde_json::from_str(&bill(&Release::of_tests(), target, packages).unwrap()).unwrap()
     }
 
@@ -178,10 +173,10 @@ mod tests {
         assert_eq!(used["purl"], "pkg:cargo/zstd-sys@2.1.3%2Bzstd.1.5.7");
         assert_eq!(used["hashes"], json!([{"alg": "SHA-256", "content": "abcd"}]));
         let names: Vec<_> = bill["components"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-        assert_eq!(names, ["zstd-sys", "rust-std", "musl"]);
+        assert_eq!(names, ["zstd-sys", "rust-std", "glibc"]);
         let uses = bill["dependencies"][0]["dependsOn"].as_array().unwrap();
         assert_eq!(uses[0], used["bom-ref"]);
-        assert_eq!(uses[2], "pkg:generic/musl");
+        assert!(uses[2].as_str().unwrap().starts_with("pkg:generic/glibc"));
     }
 
     #[test]

@@ -1,43 +1,27 @@
-//! What a binary is built for, what this machine has to have for it, and the build.
+//! The target of a binary, the tools that its build needs on this machine, and the build.
 //!
-//! A binary that ships is static: an image then needs no system below it, and a package fits every distribution. Must not be in here: what
-//! becomes of the binary.
+//! A binary that ships is static: an image then needs no system below it, and a package fits every
+//! distribution. Must not be in here: what becomes of the binary.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 use super::elf::Elf;
 use super::release::Release;
+use crate::child::{cargo, is_installed, succeed};
+use crate::proxies::target_folder;
 
-/// A kind of machine, as container images and Debian call it.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
-pub(crate) enum Architecture {
-    /// x86-64.
-    Amd64,
-    /// `AArch64`.
-    Arm64,
-}
+pub(crate) use super::architecture::Architecture;
 
-/// The C library that is built in.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-pub(crate) enum Libc {
-    /// The GNU C Library.
-    Gnu,
-    /// musl.
-    Musl,
-}
-
-/// Both.
+/// A target of a build: an architecture, with the GNU C Library.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The machine.
+    /// The architecture of the processor.
     pub(crate) architecture: Architecture,
-    /// The C library.
-    pub(crate) libc: Libc,
 }
 
 /// A program that has been built, or that was given.
@@ -47,62 +31,34 @@ pub(crate) struct Binary {
     pub(crate) path: PathBuf,
     /// All of it.
     pub(crate) content: Vec<u8>,
-    /// What its head says.
+    /// Its ELF head.
     pub(crate) elf: Elf,
-}
-
-impl Architecture {
-    /// All that binaries are made for.
-    pub(crate) const ALL: [Architecture; 2] = [Architecture::Amd64, Architecture::Arm64];
-
-    /// Its name in images, packages and file names.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Architecture::Amd64 => "amd64",
-            Architecture::Arm64 => "arm64",
-        }
-    }
-
-    /// Its name in targets of Rust and C.
-    fn machine(self) -> &'static str {
-        match self {
-            Architecture::Amd64 => "x86_64",
-            Architecture::Arm64 => "aarch64",
-        }
-    }
-
-    /// Whether it is this machine's.
-    pub(crate) fn is_native(self) -> bool {
-        self.machine() == std::env::consts::ARCH
-    }
 }
 
 impl Target {
     /// Rust's name of it.
     pub(crate) fn triple(self) -> String {
-        let libc = match self.libc {
-            Libc::Gnu => "gnu",
-            Libc::Musl => "musl",
-        };
-        format!("{}-unknown-linux-{libc}", self.architecture.machine())
+        format!("{}-unknown-linux-gnu", self.architecture.machine())
     }
 
-    /// The C compiler, and what brings it on Debian; `None` where nothing of Debian's does.
-    pub(crate) fn compiler(self) -> Option<(String, String)> {
-        let machine = self.architecture.machine();
-        match (self.libc, self.architecture.is_native()) {
-            (Libc::Gnu, true) => Some(("cc".into(), "gcc and make".into())),
-            (Libc::Gnu, false) => {
-                let debian = machine.replace('_', "-");
-                let library = format!("libc6-dev-{}-cross", self.architecture.name());
-                Some((format!("{machine}-linux-gnu-gcc"), format!("gcc-{debian}-linux-gnu and {library}")))
-            }
-            (Libc::Musl, true) => Some(("musl-gcc".into(), "musl-tools".into())),
-            (Libc::Musl, false) => None,
+    /// The C compiler.
+    pub(crate) fn compiler(self) -> String {
+        if self.architecture.is_native() {
+            return "cc".into();
         }
+        format!("{}-linux-gnu-gcc", self.architecture.machine())
     }
 
-    /// What this machine lacks to build for it, with the command that brings it; empty if nothing.
+    /// Debian's packages that bring the C compiler.
+    fn compiler_packages(self) -> String {
+        if self.architecture.is_native() {
+            return "gcc make".into();
+        }
+        let debian = self.architecture.machine().replace('_', "-");
+        format!("gcc-{debian}-linux-gnu libc6-dev-{}-cross", self.architecture.name())
+    }
+
+    /// The missing tools for a build, each with the command that installs it.
     pub(crate) fn missing(self) -> Result<Vec<String>> {
         let (triple, mut missing) = (self.triple(), Vec::new());
         let mut rustc = Command::new("rustc");
@@ -111,37 +67,31 @@ impl Target {
         if !Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_dir() {
             missing.push(format!("Rust's standard library for {triple} (`rustup target add {triple}`)"));
         }
-        match self.compiler() {
-            Some((program, _)) if is_installed(&program) => {}
-            Some((program, packages)) => {
-                let packages = packages.replace(" and", "");
-                missing.push(format!("the C compiler {program} (`apt-get install {packages}`)"));
-            }
-            None => missing.push(format!(
-                "a C compiler for {triple}, which Debian does not have; `--libc gnu` needs another one"
-            )),
+        let compiler = self.compiler();
+        if !is_installed(&compiler) {
+            let packages = self.compiler_packages();
+            missing.push(format!("the C compiler {compiler} (`apt-get install {packages}`)"));
         }
         Ok(missing)
     }
 
     /// Builds it, which takes ten minutes on two cores the first time.
     pub(crate) fn build(self, release: &Release) -> Result<Binary> {
-        let (triple, folder) = (self.triple(), target_folder(&release.root));
-        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let (triple, folder) = (self.triple(), target_folder()?);
+        let mut cargo = cargo();
         cargo.current_dir(&release.root).args(["build", "--locked", "--release", "--package", "forebay"]);
         cargo.args(["--target", &triple]).arg("--target-dir").arg(&folder);
         // Panics still name the functions; the lines are in a binary of `make release`.
         cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
         cargo.envs(self.variables(release));
         eprintln!("building for {triple}");
-        let status = cargo.status().context("cannot start cargo")?;
-        ensure!(status.success(), "cargo could not build for {triple}: {status}");
+        succeed(&mut cargo)?;
         let binary = Binary::read(&folder.join(&triple).join("release/forebay"))?;
         binary.must_be_static()?;
         Ok(binary)
     }
 
-    /// What compilers have to be told.
+    /// Environment variables for the compilers.
     fn variables(self, release: &Release) -> Vec<(String, OsString)> {
         let triple = self.triple();
         let (lower, upper) = (triple.replace('-', "_"), triple.replace('-', "_").to_uppercase());
@@ -149,22 +99,22 @@ impl Target {
         let home = cargo_home();
         let root = release.root.display().to_string();
         let (rust, c) = ("--remap-path-prefix=", "-ffile-prefix-map=");
+        let compiler = self.compiler();
         let mut variables: Vec<(String, OsString)> = vec![
             (
                 format!("CARGO_TARGET_{upper}_RUSTFLAGS"),
                 format!("-Ctarget-feature=+crt-static {rust}{root}=/forebay {rust}{home}=/cargo").into(),
             ),
             (format!("CFLAGS_{lower}"), format!("{c}{root}=/forebay {c}{home}=/cargo").into()),
+            (format!("CARGO_TARGET_{upper}_LINKER"), compiler.clone().into()),
+            (format!("CC_{lower}"), compiler.into()),
         ];
         if let Some(revision) = &release.revision {
             variables.push(("FOREBAY_BUILD".into(), revision.into()));
         }
-        if let Some((compiler, _)) = self.compiler() {
-            variables.push((format!("CARGO_TARGET_{upper}_LINKER"), compiler.clone().into()));
-            variables.push((format!("CC_{lower}"), compiler.into()));
-        }
         if self.architecture == Architecture::Arm64 {
-            // Kernels for Arm have pages of 4, 16 or 64 KiB. jemalloc runs on pages that are no larger than those that it was built for.
+            // Kernels for Arm have pages of 4, 16 or 64 KiB. jemalloc runs on pages that are no larger than
+            // those that it was built for.
             variables.push(("JEMALLOC_SYS_WITH_LG_PAGE".into(), "16".into()));
         }
         variables
@@ -191,21 +141,10 @@ impl Binary {
     }
 }
 
-/// Where cargo builds.
-pub(crate) fn target_folder(root: &Path) -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
-}
-
 /// Where the sources of others are.
 fn cargo_home() -> String {
     let own = || std::env::home_dir().unwrap_or_default().join(".cargo").into_os_string();
     std::env::var_os("CARGO_HOME").unwrap_or_else(own).to_string_lossy().into_owned()
-}
-
-/// Whether a program is found.
-pub(crate) fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 #[cfg(test)]
@@ -215,17 +154,16 @@ mod tests {
     #[test]
     fn a_target_names_its_compiler() {
         let foreign = Architecture::ALL.into_iter().find(|one| !one.is_native()).unwrap();
-        let target = Target { architecture: foreign, libc: Libc::Gnu };
-        let (program, packages) = target.compiler().unwrap();
+        let target = Target { architecture: foreign };
+        let (program, packages) = (target.compiler(), target.compiler_packages());
         assert!(program.ends_with("-linux-gnu-gcc"), "{program}");
         assert!(packages.contains(&format!("libc6-dev-{}-cross", foreign.name())), "{packages}");
-        assert_eq!(Target { architecture: foreign, libc: Libc::Musl }.compiler(), None);
     }
 
     #[test]
     fn jemalloc_for_arm_is_built_for_the_largest_pages() {
         let release = Release::of_tests();
-        let variables = |architecture| Target { architecture, libc: Libc::Gnu }.variables(&release);
+        let variables = |architecture| Target { architecture }.variables(&release);
         let has =
             |list: Vec<(String, OsString)>| list.iter().any(|(name, _)| name == "JEMALLOC_SYS_WITH_LG_PAGE");
         assert!(has(variables(Architecture::Arm64)));

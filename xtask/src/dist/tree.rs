@@ -1,6 +1,8 @@
-//! Files as they are to be in an archive, and archives that are the same, byte by byte, whenever they are made of the same files.
+//! Files as they are to be in an archive, and archives that are the same, byte by byte, whenever they are
+//! made of the same files.
 //!
-//! Entries are in the order of their names, have one time and numbers for owners. Must not be in here: which files.
+//! Entries are in the order of their names, have one time and numbers for owners. Must not be in here: which
+//! files.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,7 +33,7 @@ struct Entry {
 enum Content {
     Folder,
     File(Vec<u8>),
-    /// What it leads to.
+    /// A symbolic link to this target.
     Link(String),
 }
 

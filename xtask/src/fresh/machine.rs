@@ -10,8 +10,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::settings::{self, Source};
+use super::settings::{self, Settings, Source};
 use super::{CLONE, root};
+
+use crate::child::output;
 
 const SUITE: &str = "bookworm";
 /// Packages that the README asks for, and those that fetching needs.
@@ -71,12 +73,13 @@ impl Machine {
         [debootstrap, git]
     }
 
-    /// Takes over settings and toolchains, and a cache if there is one, and makes the folder the root. Returns
-    /// the environment there.
+    /// Takes over settings and toolchains, and a cache if there is one, and makes the folder the root.
+    /// Returns the environment there.
     pub(super) fn move_in(&self, folder: &Path, cache: Option<&Path>) -> Result<BTreeMap<String, String>> {
-        let variables = env::vars().filter(|(name, _)| settings::is_wanted(name));
+        let settings = Settings::read()?;
+        let variables = env::vars().filter(|(name, _)| settings.wants(name));
         let mut environment: BTreeMap<String, String> = variables.collect();
-        self.copy_settings(folder, &environment)?;
+        self.copy_settings(folder, &settings.files, &environment)?;
         root::mount_kernel(folder)?;
         let mut path = Vec::new();
         for toolchain in &self.toolchains {
@@ -106,9 +109,14 @@ impl Machine {
         Ok(environment)
     }
 
-    fn copy_settings(&self, folder: &Path, environment: &BTreeMap<String, String>) -> Result<()> {
+    fn copy_settings(
+        &self,
+        folder: &Path,
+        files: &[String],
+        environment: &BTreeMap<String, String>,
+    ) -> Result<()> {
         let home = env::var("HOME").unwrap_or_else(|_| HOME.to_owned());
-        for file in settings::FILES {
+        for file in files {
             let (from, to) = (file.replacen('~', &home, 1), file.replacen('~', HOME, 1));
             root::copy(folder, Path::new(&from), Path::new(&to))?;
         }
@@ -146,10 +154,7 @@ fn sources() -> Result<Vec<Source>> {
 }
 
 fn ask(folder: &Path, program: &str, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(program).args(arguments).current_dir(folder).output();
-    let output = output.with_context(|| format!("cannot start {program}"))?;
-    ensure!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+    Ok(output(Command::new(program).args(arguments).current_dir(folder))?.trim().to_owned())
 }
 
 fn is_system(prefix: &str) -> bool {

@@ -12,14 +12,13 @@ mod settings;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::thread;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lab::inside;
 
-use crate::dist::target::is_installed;
+use crate::child::{self, is_installed, wait_for};
 use crate::interrupt::Interrupt;
 use machine::Machine;
 
@@ -43,11 +42,6 @@ pub(crate) struct Arguments {
 
 /// Where the clone is, in the machine.
 const CLONE: &str = "/root/forebay";
-const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
-const LOOK: Duration = Duration::from_millis(10);
-/// How long a command has to end after an interrupt, before it is killed.
-const END_LIMIT: Duration = Duration::from_secs(10);
-
 /// A step that was taken.
 struct Step {
     name: String,
@@ -58,7 +52,7 @@ struct Step {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+    let repository = child::root();
     if let Some(folder) = &arguments.inside {
         return inside(repository, folder, arguments);
     }
@@ -122,19 +116,10 @@ fn inside(repository: &Path, folder: &Path, arguments: &Arguments) -> Result<Exi
 fn take(mut command: Command, interrupt: &Interrupt) -> Result<Step> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (begun, before) = (Instant::now(), cpu_time_of_children()?);
-    let mut child = command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot start {name}"))?;
-    let status = interrupt.poll(FOREVER, || Ok(child.try_wait()?)).inspect_err(|_| await_end(&mut child))?;
-    let code = status.context("nothing runs as long")?.code().and_then(|code| u8::try_from(code).ok());
+    let status = wait_for(command.stdin(Stdio::null()), interrupt)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
     let cpu = cpu_time_of_children()?.saturating_sub(before);
     Ok(Step { name, time: begun.elapsed(), cpu, code: code.unwrap_or(u8::MAX) })
-}
-
-/// An interrupt from the keyboard has reached the child too. Whatever it leaves ends with this process.
-fn await_end(child: &mut Child) {
-    let end = Instant::now() + END_LIMIT;
-    while Instant::now() < end && matches!(child.try_wait(), Ok(None)) {
-        thread::sleep(LOOK);
-    }
 }
 
 fn cpu_time_of_children() -> Result<Duration> {

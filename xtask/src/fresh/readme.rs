@@ -1,4 +1,4 @@
-//! Which commands the README tells a newcomer to run.
+//! The commands that the README tells a newcomer to run.
 //!
 //! Must not be in here: running them.
 

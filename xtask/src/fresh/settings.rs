@@ -5,34 +5,40 @@
 
 use std::path::Path;
 
-/// Variables that tell tools where packages are, and whom to trust.
-const VARIABLES: &[&str] = &[
-    "GOFLAGS",
-    "GOINSECURE",
-    "GONOPROXY",
-    "GONOSUMDB",
-    "GOPRIVATE",
-    "GOPROXY",
-    "GOSUMDB",
-    "NODE_EXTRA_CA_CERTS",
-];
-const PREFIXES: &[&str] =
-    &["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_SOURCE_", "PIP_", "SSL_CERT_"];
-const SUFFIXES: &[&str] = &["_CA_BUNDLE", "_CAINFO", "_PROXY"];
-/// Settings that may hold a password are not copied.
-const SECRETS: &[&str] = &["TOKEN", "PASSWORD", "SECRET"];
+use anyhow::Result;
+use serde::Deserialize;
 
-/// Files with settings of the network and of tools, in `/` or the user's home (`~`).
-pub(super) const FILES: &[&str] = &[
-    "/etc/hosts",
-    "/etc/pip.conf",
-    "/etc/resolv.conf",
-    "/etc/ssl/certs/ca-certificates.crt",
-    "~/.cargo/config",
-    "~/.cargo/config.toml",
-    "~/.config/go/env",
-    "~/.config/pip/pip.conf",
-];
+use crate::template::data;
+
+/// The parts of this machine's settings that hold there too: `xtask/fresh/settings.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    /// Variables that tell tools where packages are, and whom to trust: by their names, and by the begins and
+    /// the ends of their names.
+    variables: Vec<String>,
+    prefixes: Vec<String>,
+    suffixes: Vec<String>,
+    /// Parts of the names of variables that may hold a password.
+    secrets: Vec<String>,
+    /// Files with settings of the network and of tools, in `/` or the user's home (`~`).
+    pub(super) files: Vec<String>,
+}
+
+impl Settings {
+    pub(super) fn read() -> Result<Settings> {
+        data("fresh/settings.yaml")
+    }
+
+    /// Whether a variable is one of them.
+    pub(super) fn wants(&self, variable: &str) -> bool {
+        let name = variable.to_uppercase();
+        let is_named = self.variables.contains(&name)
+            || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+            || self.suffixes.iter().any(|suffix| name.ends_with(suffix));
+        is_named && !self.secrets.iter().any(|secret| name.contains(secret))
+    }
+}
 
 /// A source of packages, in either of apt's forms.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -45,15 +51,6 @@ pub(super) struct Source {
     suites: Vec<String>,
     /// The file with its keys, where it names one.
     pub(super) keys: Option<String>,
-}
-
-/// Whether a variable is one of them.
-pub(super) fn is_wanted(variable: &str) -> bool {
-    let name = variable.to_uppercase();
-    let is_named = VARIABLES.contains(&&*name)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
-    is_named && !SECRETS.iter().any(|secret| name.contains(secret))
 }
 
 /// Whether a file of `apt.conf.d` says how packages are fetched.
@@ -155,9 +152,10 @@ mod tests {
     fn variables_about_packages_are_taken_and_secrets_are_not() {
         let wanted =
             ["GOPROXY", "https_proxy", "NO_PROXY", "CARGO_HTTP_CAINFO", "PIP_INDEX_URL", "SSL_CERT_FILE"];
-        assert!(wanted.iter().all(|name| is_wanted(name)));
+        let settings = Settings::read().unwrap();
+        assert!(wanted.iter().all(|name| settings.wants(name)));
         let others = ["HOME", "PATH", "CARGO_MANIFEST_DIR", "CARGO_REGISTRIES_OWN_TOKEN", "RUSTFLAGS"];
-        assert!(others.iter().all(|name| !is_wanted(name)));
+        assert!(others.iter().all(|name| !settings.wants(name)));
         assert!(is_about_fetching("// a remark\nAcquire::http::Proxy \"http://proxy.test\";\n"));
         assert!(!is_about_fetching("DPkg::Post-Invoke { \"true\"; };\n"));
     }

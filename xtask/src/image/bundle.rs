@@ -1,7 +1,8 @@
-//! The configuration of a container for an OCI runtime (runtime-spec, version 1.0), as a kubelet with containerd makes it of a Pod.
+//! The configuration of a container for an OCI runtime (runtime-spec, version 1.0), as a kubelet with
+//! containerd makes it of a Pod.
 //!
-//! The Pod is that of `deploy/static/deploy.yaml`, and so the chart's: what its security contexts say is what happens. Must not be in here:
-//! how the container is run.
+//! The Pod is that of `deploy/static/deploy.yaml`, and so the chart's: what its security contexts say is what
+//! happens. Must not be in here: how the container is run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::unpack::Unpacked;
 
-/// What the Pod says that a runtime obeys.
+/// The parts of the Pod's security contexts that a runtime obeys.
 #[derive(Clone, Debug)]
 pub(super) struct Confinement {
     user: u32,
@@ -22,7 +23,7 @@ pub(super) struct Confinement {
     sysctls: Map<String, Value>,
 }
 
-/// A container.
+/// A container, described as OCI runtimes expect it.
 #[derive(Debug)]
 pub(super) struct Bundle<'a> {
     pub(super) image: &'a Unpacked,
@@ -47,20 +48,9 @@ const CONTAINER_KEYS: &[&str] = &[
     "seccompProfile",
     "capabilities",
 ];
-/// Parts of `/proc` and `/sys` that containerd hides, and those that it protects.
-const HIDDEN: &[&str] = &[
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/sys/firmware",
-    "/proc/scsi",
-];
-const PROTECTED: &[&str] = &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+/// The part that all containers of containerd share: namespaces, mounts, and hidden or protected parts of
+/// `/proc` and `/sys`.
+const BASE: &str = include_str!("../../image/config.json");
 
 impl Confinement {
     /// Reads the Pod of the Deployment in these manifests.
@@ -98,12 +88,13 @@ impl Confinement {
         })
     }
 
-    /// The same in the node's network, for which the chart sets no sysctls and lets the file's capability have its effect.
+    /// The same in the node's network, for which the chart sets no sysctls and lets the file's capability
+    /// have its effect.
     pub(super) fn in_node_network(self) -> Confinement {
         Confinement { may_escalate: true, sysctls: Map::new(), ..self }
     }
 
-    /// What it may be given, as `CAP_...`.
+    /// The capabilities that it may have, as `CAP_...`.
     pub(super) fn capabilities(&self) -> &[String] {
         &self.capabilities
     }
@@ -115,55 +106,34 @@ impl Confinement {
 }
 
 impl Bundle<'_> {
-    /// `config.json`.
-    pub(super) fn config(&self) -> Value {
+    /// Writes `config.json` of the bundle.
+    pub(super) fn config(&self) -> Result<Value> {
         let Bundle { image, confinement, .. } = self;
+        let mut config: Value = serde_json::from_str(BASE)?;
         let capabilities = &confinement.capabilities;
         let command = [&image.entrypoint[..], self.arguments].concat();
-        let mut mounts = own_mounts();
+        config["process"] = json!({
+            "user": {"uid": confinement.user, "gid": confinement.group},
+            "args": command,
+            "env": image.environment,
+            "cwd": "/",
+            // Neither ambient nor inheritable: whoever is not root keeps none of them when a program begins.
+            "capabilities": {"bounding": capabilities, "permitted": capabilities, "effective": capabilities},
+            "noNewPrivileges": !confinement.may_escalate,
+        });
+        config["root"] = json!({"path": "root", "readonly": confinement.is_read_only});
+        let mounts = config["mounts"].as_array_mut().context("a list of mounts")?;
         mounts.extend(self.mounts.iter().map(|(here, there)| {
             json!({"destination": there, "source": here, "type": "bind", "options": ["rbind", "rprivate", "ro"]})
         }));
-        let namespaces = ["pid", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
-        let mut namespaces = namespaces.to_vec();
+        let namespaces = config["linux"]["namespaces"].as_array_mut().context("a list of namespaces")?;
         namespaces.push(json!({"type": "network", "path": self.network}));
-        let mut config = json!({
-            "ociVersion": "1.0.2",
-            "process": {
-                "user": {"uid": confinement.user, "gid": confinement.group},
-                "args": command,
-                "env": image.environment,
-                "cwd": "/",
-                // Neither ambient nor inheritable: whoever is not root keeps none of them when a program begins.
-                "capabilities": {"bounding": capabilities, "permitted": capabilities, "effective": capabilities},
-                "noNewPrivileges": !confinement.may_escalate,
-            },
-            "root": {"path": "root", "readonly": confinement.is_read_only},
-            "hostname": "forebay",
-            "mounts": mounts,
-            "linux": {
-                "namespaces": namespaces,
-                "sysctl": confinement.sysctls,
-                "maskedPaths": HIDDEN,
-                "readonlyPaths": PROTECTED,
-            },
-        });
+        config["linux"]["sysctl"] = confinement.sysctls.clone().into();
         if !self.filter.is_null() {
             config["linux"]["seccomp"] = self.filter.clone();
         }
-        config
+        Ok(config)
     }
-}
-
-/// What every container has.
-fn own_mounts() -> Vec<Value> {
-    let mount = |path: &str, kind: &str, options: &[&str]| json!({"destination": path, "type": kind, "source": kind, "options": options});
-    vec![
-        mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
-        mount("/dev", "tmpfs", &["nosuid", "strictatime", "mode=755", "size=65536k"]),
-        mount("/dev/shm", "tmpfs", &["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"]),
-        mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
-    ]
 }
 
 fn must_know(context: &Value, known: &[&str]) -> Result<()> {
@@ -198,7 +168,7 @@ mod tests {
             network,
             mounts: &[],
         };
-        let config = bundle.config();
+        let config = bundle.config().unwrap();
         assert_eq!(config["process"]["user"], json!({"uid": 65532, "gid": 65532}));
         assert_eq!(config["process"]["args"], json!(["/forebay", "serve"]));
         assert_eq!(config["process"]["noNewPrivileges"], true);

@@ -6,14 +6,16 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
+use strum::IntoStaticStr;
 
 use super::bundle::Bundle;
-use crate::dist::target::is_installed;
+use crate::child::{is_installed, output};
 
 /// A program that runs containers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Runtime {
     Crun,
     Runc,
@@ -38,10 +40,7 @@ impl Runtime {
     }
 
     pub(super) fn program(self) -> &'static str {
-        match self {
-            Runtime::Crun => "crun",
-            Runtime::Runc => "runc",
-        }
+        self.into()
     }
 
     fn command(self, state: &Path) -> Command {
@@ -63,7 +62,7 @@ impl Container {
         folder: &Path,
         bundle: &Bundle<'_>,
     ) -> Result<Container> {
-        fs::write(folder.join("config.json"), bundle.config().to_string())?;
+        fs::write(folder.join("config.json"), bundle.config()?.to_string())?;
         let (state, log) = (folder.join("state"), folder.join(format!("{name}.log")));
         let output = File::create(&log)?;
         let mut command = runtime.command(&state);
@@ -75,20 +74,15 @@ impl Container {
 
     /// Its first process, by this machine's number.
     pub(super) fn pid(&self) -> Result<u32> {
-        let output = self.runtime.command(&self.state).args(["state", &self.name]).output()?;
-        let state: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("{}: {}", self.name, String::from_utf8_lossy(&output.stderr).trim()))?;
+        let state = output(self.runtime.command(&self.state).args(["state", &self.name]))?;
+        let state: Value = serde_json::from_str(&state).context("no state of the container")?;
         let pid = state["pid"].as_u64().context("no pid")?;
         Ok(pid.try_into()?)
     }
 
     /// Sends a signal to that process.
     pub(super) fn signal(&self, signal: &str) -> Result<()> {
-        let output = self.runtime.command(&self.state).args(["kill", &self.name, signal]).output()?;
-        if !output.status.success() {
-            bail!("cannot signal {}: {}", self.name, String::from_utf8_lossy(&output.stderr).trim());
-        }
-        Ok(())
+        output(self.runtime.command(&self.state).args(["kill", &self.name, signal])).map(drop)
     }
 
     /// Whether it has ended, and how.
@@ -96,7 +90,7 @@ impl Container {
         Ok(self.child.try_wait()?)
     }
 
-    /// What it has said.
+    /// Its output so far.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

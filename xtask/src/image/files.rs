@@ -1,6 +1,8 @@
-//! What is in the image: the binary, whom it runs as, whom it trusts, and the licences. No shell and no system below it.
+//! The files of the image: the binary, its user, the certificate authorities, and the licences. No shell and
+//! no system below it.
 //!
-//! Two layers, so that a new binary with the same dependencies is one of them. Must not be in here: the format (`layout`).
+//! Two layers, so that a new binary with the same dependencies is one of them. Must not be in here: the
+//! format (`layout`).
 
 use std::fmt::Write;
 
@@ -22,7 +24,7 @@ const PEM_LINE: usize = 64;
 
 /// Of a PAX header, as Docker and containerd write and read extended attributes.
 const CAPABILITIES: &str = "SCHILY.xattr.security.capability";
-/// `CAP_NET_BIND_SERVICE`.
+/// The number of `CAP_NET_BIND_SERVICE` (`capabilities(7)`).
 const NET_BIND_SERVICE: u32 = 10;
 
 /// The layer that stays the same until dependencies change.
@@ -36,8 +38,8 @@ pub(super) fn base(documents: &Documents) -> Tree {
     tree
 }
 
-/// The layer of the binary. Its capability is for Pods in the node's network, which cannot open port 80 otherwise without root:
-/// docs/rbac.md.
+/// The layer of the binary. Its capability is for Pods in the node's network, which cannot open port 80
+/// otherwise without root: docs/rbac.md.
 pub(super) fn binary(binary: &Binary, documents: &Documents) -> Tree {
     let (mut tree, path) = (Tree::default(), BINARY.trim_start_matches('/'));
     tree.file(path, 0o755, binary.content.as_slice());
@@ -47,7 +49,8 @@ pub(super) fn binary(binary: &Binary, documents: &Documents) -> Tree {
     tree
 }
 
-/// What a file has that gives a process this capability: `struct vfs_cap_data` of version 2 (`linux/capability.h`).
+/// The extended attribute that gives a process this capability: `struct vfs_cap_data` of version 2
+/// (`linux/capability.h`).
 fn effective(capability: u32) -> Vec<u8> {
     const VERSION_2: u32 = 0x0200_0000;
     const EFFECTIVE: u32 = 1;
@@ -56,8 +59,8 @@ fn effective(capability: u32) -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
-/// The authorities that Mozilla trusts for servers, as PEM. In a Pod, those of the API server come with its token; these are for endpoints,
-/// collectors and servers of Redis elsewhere.
+/// The authorities that Mozilla trusts for servers, as PEM. In a Pod, those of the API server come with its
+/// token; these are for endpoints, collectors and servers of Redis elsewhere.
 fn authorities() -> String {
     let mut text = String::new();
     for authority in webpki_root_certs::TLS_SERVER_ROOT_CERTS {

@@ -1,7 +1,8 @@
-//! Images as files: an OCI image layout (image-spec, version 1.1) in a tar, of one architecture or of several.
+//! Images as files: an OCI image layout (image-spec, version 1.1) in a tar, of one architecture or of
+//! several.
 //!
-//! A layout of one architecture has the list in it too by which `docker load` of any version finds its way. Must not be in here: what is
-//! in the image.
+//! A layout of one architecture has the list in it too by which `docker load` of any version finds its way.
+//! Must not be in here: what is in the image.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -16,7 +17,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-/// What is spoken at them is said by arguments; these are the defaults.
+/// The default ports; arguments change them.
 const PORTS: [&str; 4] = ["80/tcp", "443/tcp", "8443/tcp", "10254/tcp"];
 
 /// Something that is named by its hash.
@@ -142,7 +143,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The tar.
+    /// Packs the layout as a tar archive.
     pub(super) fn tar(&self) -> Result<Vec<u8>> {
         let mut tree = Tree::default();
         for blob in self.images.iter().flat_map(Image::blobs) {
@@ -156,7 +157,8 @@ impl Layout<'_> {
             tree.file(&list.path(), 0o644, list.content.as_slice());
             list.descriptor()
         };
-        // The tag alone is what the specification asks for; containerd, and Docker with it, take the whole name.
+        // The tag alone is what the specification asks for; containerd, and Docker with it, take the whole
+        // name.
         named["annotations"] = json!({"org.opencontainers.image.ref.name": self.tag(), "io.containerd.image.name": self.whole_name()});
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [named]});
         tree.file("index.json", 0o644, index.to_string());
@@ -164,7 +166,7 @@ impl Layout<'_> {
         tree.tar("", self.release.time)
     }
 
-    /// What one pulls who does not say for which machine.
+    /// The index of all architectures, for a pull without a platform.
     fn list(&self) -> Result<Blob> {
         let list = json!({
             "schemaVersion": 2,
@@ -181,7 +183,8 @@ impl Layout<'_> {
         json!([{"Config": image.config.path(), "RepoTags": [self.name], "Layers": layers}])
     }
 
-    /// As Docker and containerd keep it: with a registry, which is Docker's where the name has none (distribution, reference).
+    /// As Docker and containerd keep it: with a registry, which is Docker's where the name has none
+    /// (distribution, reference).
     fn whole_name(&self) -> String {
         match self.name.split_once('/') {
             Some((first, _)) if first.contains(['.', ':']) || first == "localhost" => self.name.to_owned(),
@@ -196,7 +199,7 @@ impl Layout<'_> {
     }
 }
 
-/// What people and scanners read (image-spec, annotations).
+/// Annotations for people and scanners (image-spec, annotations).
 fn annotations(release: &Release) -> Result<Value> {
     let mut annotations = json!({
         "org.opencontainers.image.title": "forebay",

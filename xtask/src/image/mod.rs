@@ -1,7 +1,8 @@
-//! `cargo xtask image`: the container image, made of the static binary without a container daemon, for every architecture that this machine
-//! can build for; and `cargo xtask image-test`, which runs it.
+//! `cargo xtask image`: the container image, made of the static binary without a container daemon, for every
+//! architecture that this machine can build for; and `cargo xtask image-test`, which runs it.
 //!
-//! The same commit makes the same digest: nothing in it says when and where it was made. Must not be in here: registries. `skopeo`, `crane`,
+//! The same commit makes the same digest: nothing in it says when and where it was made. Must not be in
+//! here: registries. `skopeo`, `crane`,
 //! `docker` and `ctr` take it there.
 
 mod bundle;

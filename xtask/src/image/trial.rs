@@ -1,7 +1,9 @@
-//! `cargo xtask image-test`: the image, run as the chart runs it: not root, nothing to write to, no capability but one, containerd's filter of
-//! system calls. It has to serve, to take up a new certificate, and to end without losing a request.
+//! `cargo xtask image-test`: the image, run as the chart runs it: not root, nothing to write to, no
+//! capability but one, containerd's filter of system calls. It has to serve, to take up a new certificate,
+//! and to end without losing a request.
 //!
-//! All of it happens in namespaces of its own, and is gone afterwards. Must not be in here: Kubernetes; `testing/cluster` has that.
+//! All of it happens in namespaces of its own, and is gone afterwards. Must not be in here: Kubernetes;
+//! `testing/cluster` has that.
 
 mod preparation;
 mod stage;
@@ -25,10 +27,11 @@ pub(crate) struct Arguments {
     /// The image; without it the one that `cargo xtask image` has put into `dist`.
     #[arg(long, value_name = "TAR", conflicts_with = "binary")]
     image: Option<PathBuf>,
-    /// A binary to make an image of. If it is linked dynamically, which an image in use must not be, it gets this machine's libraries.
+    /// A binary to make an image of. If it is linked dynamically, which an image in use must not be, it gets
+    /// this machine's libraries.
     #[arg(long, value_name = "PATH")]
     binary: Option<PathBuf>,
-    /// What was prepared; says that this process is in the namespaces already.
+    /// The prepared files; set inside the namespaces.
     #[arg(long, hide = true)]
     prepared: Option<PathBuf>,
 }

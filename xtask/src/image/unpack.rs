@@ -1,27 +1,27 @@
-//! An image layout read back, as a container runtime does it: from the index to the layers, each hash compared, and the layers unpacked.
+//! An image layout read back, as a container runtime does it: from the index to the layers, each hash
+//! compared, and the layers unpacked.
 //!
 //! Must not be in here: how the layout is made (`layout`), so that the two do not share a mistake.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::GzDecoder;
-use rustix::fs::{XattrFlags, setxattr};
 use serde_json::Value;
+use tempfile::NamedTempFile;
 
+use crate::child::output;
 use crate::dist::hex::sha256;
 use crate::dist::target::Architecture;
 
-/// How extended attributes are named in PAX headers.
-const ATTRIBUTE: &str = "SCHILY.xattr.";
-
-/// What a runtime needs of an image.
+/// The parts of an image's configuration that a runtime needs.
 #[derive(Debug)]
 pub(super) struct Unpacked {
-    /// What is started.
+    /// The command that the image starts.
     pub(super) entrypoint: Vec<String>,
     /// Variables of its environment.
     pub(super) environment: Vec<String>,
@@ -68,7 +68,7 @@ impl Files {
         Ok(Files(files))
     }
 
-    /// That of this machine's architecture.
+    /// The manifest for this machine's architecture.
     fn manifest(&self) -> Result<Value> {
         let index = self.0.get("index.json").context("no index.json")?;
         let index: Value = serde_json::from_slice(index)?;
@@ -99,30 +99,13 @@ impl Files {
     }
 }
 
+/// The library `tar` leaves out attributes, so that GNU's program does it. It refuses to write elsewhere.
 fn unpack_layer(archive: &[u8], root: &Path) -> Result<()> {
-    let mut archive = tar::Archive::new(archive);
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        let attributes = attributes(&mut entry)?;
-        ensure!(entry.unpack_in(root)?, "{} leads out of the image", entry.path()?.display());
-        let path = root.join(entry.path()?);
-        for (name, value) in attributes {
-            setxattr(&path, name.as_str(), &value, XattrFlags::empty())
-                .with_context(|| format!("cannot give {} its {name}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn attributes(entry: &mut tar::Entry<'_, &[u8]>) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut attributes = Vec::new();
-    for record in entry.pax_extensions()?.into_iter().flatten() {
-        let record = record?;
-        if let Some(name) = record.key()?.strip_prefix(ATTRIBUTE) {
-            attributes.push((name.to_owned(), record.value_bytes().to_vec()));
-        }
-    }
-    Ok(attributes)
+    let mut file = NamedTempFile::new()?;
+    file.write_all(archive)?;
+    let mut command = Command::new("tar");
+    command.args(["--extract", "--same-permissions", "--same-owner", "--xattrs", "--xattrs-include=*"]);
+    output(command.arg("--file").arg(file.path()).arg("--directory").arg(root)).map(drop)
 }
 
 fn items(list: &Value) -> &[Value] {

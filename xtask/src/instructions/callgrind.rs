@@ -40,8 +40,9 @@ pub(super) fn command(folder: &Path) -> Vec<String> {
         "--separate-threads=yes".into(),
         // Starting is not what is counted, and is ten times as quick without.
         "--instr-atstart=no".into(),
-        // How many ticks fall into the requests depends on the machine's speed: collecting stops while one runs.
-        "--toggle-collect=proxy::thread::tick*".into(),
+        // How many ticks fall into the requests depends on the machine's speed: collecting stops while one
+        // runs.
+        "--toggle-collect=proxy::listen::thread::tick*".into(),
         "--collect-atstart=yes".into(),
         format!("--callgrind-out-file={}", output.display()),
         format!("--vgdb-prefix={}", folder.join("vgdb").display()),
@@ -64,7 +65,7 @@ impl Callgrind {
         self.tell(&["zero"])
     }
 
-    /// What the threads that serve requests have counted since, divided by `requests`.
+    /// The counts of the threads that serve requests since then, divided by `requests`.
     pub(super) fn counts(&self, requests: u64) -> Result<Counts> {
         self.tell(&["dump"])?;
         let mut sum = Counts::default();
@@ -74,7 +75,8 @@ impl Callgrind {
             if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("callgrind.out.1-")) {
                 let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
                 let thread = parse(&text).with_context(|| path.display().to_string())?;
-                // The others look at the machine and at clients now and then, whether or not there are requests.
+                // The others look at the machine and at clients now and then, whether or not there are
+                // requests.
                 if thread.functions().iter().any(|(name, _)| is_of_requests(name)) {
                     thread.functions().into_iter().for_each(|(name, count)| sum.add(name, count));
                 }
@@ -135,7 +137,7 @@ impl Counts {
 
 /// Whether only a worker and the access log's writer run this function.
 fn is_of_requests(function: &str) -> bool {
-    ["proxy::socket::", "observe::log::"]
+    ["proxy::io::socket::", "observe::log::"]
         .iter()
         .any(|module| function.trim_start_matches('<').starts_with(module))
 }

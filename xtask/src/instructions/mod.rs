@@ -1,7 +1,8 @@
 //! `cargo xtask instructions`: how many user-space instructions a request costs, counted by callgrind.
 //!
-//! Time cannot be a gate on a machine with neighbours; instructions can. One connection at a time carries one request after the other, and the
-//! conversation goes on only when the worker sleeps. So every request takes the same way through the program, with all its wake-ups.
+//! Time cannot be a gate on a machine with neighbours; instructions can. One connection at a time carries
+//! one request after the other, and the conversation goes on only when the worker sleeps. So every request
+//! takes the same way through the program, with all its wake-ups.
 //!
 //! Must not be in here: times.
 
@@ -10,10 +11,12 @@ mod record;
 mod scenario;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
+use crate::child::{cargo, root, succeed};
+use crate::measured::check_names;
+use crate::proxies::forebay_of;
 use callgrind::Counts;
 use record::Record;
 use scenario::{SCENARIOS, Scenario};
@@ -24,7 +27,7 @@ pub(crate) struct Arguments {
     /// Only these scenarios.
     #[arg(long, value_name = "NAME", num_args = 1..)]
     only: Vec<String>,
-    /// The binary [default: one of the profile `xtask`, which is built first].
+    /// The binary [default: one of the profile `quick`, which is built first].
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// Write what was counted into the record, instead of comparing with it.
@@ -33,7 +36,8 @@ pub(crate) struct Arguments {
     /// Show the functions that cost most, so many of each scenario.
     #[arg(long, value_name = "N", default_value_t = 0)]
     top: usize,
-    /// Leave callgrind's files in a folder for each scenario below this one, for `callgrind_annotate` and `kcachegrind`.
+    /// Leave callgrind's files in a folder for each scenario below this one, for `callgrind_annotate` and
+    /// `kcachegrind`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
 }
@@ -46,7 +50,7 @@ const TOLERANCE: f64 = 0.02;
 const CULPRITS_MAX: usize = 12;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace's folder")?;
+    let root = root();
     if cfg!(not(target_arch = "x86_64")) {
         println!("instructions are compared on x86-64 only, where {RECORD} was written");
         return Ok(());
@@ -75,20 +79,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn chosen(only: &[String]) -> Result<Vec<&'static Scenario>> {
-    if let Some(name) = only.iter().find(|name| SCENARIOS.iter().all(|one| one.name != **name)) {
-        let names: Vec<_> = SCENARIOS.iter().map(|one| one.name).collect();
-        bail!("there is no scenario {name:?}, only {}", names.join(", "));
-    }
+    check_names("scenario ", only, SCENARIOS.iter().map(|one| one.name))?;
     Ok(SCENARIOS.iter().filter(|one| only.is_empty() || only.iter().any(|name| name == one.name)).collect())
 }
 
-/// Optimised as what ships is, but for link-time optimisation, which takes most of a release build's time.
+/// The binary of `make demo`: optimised as what ships is, but for link-time optimisation, which takes most
+/// of a release build's time. No package is chosen, so that dependencies have the features that they were
+/// built with.
 fn build(root: &Path) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--quiet", "--profile", "xtask", "--package", "forebay"];
-    let status = Command::new(cargo).current_dir(root).args(build).status().context("cannot start cargo")?;
-    ensure!(status.success(), "cargo {} failed", build.join(" "));
-    crate::peers::forebay_of("xtask")
+    succeed(cargo().current_dir(root).args(["build", "--quiet", "--profile", "quick", "--bin", "forebay"]))?;
+    forebay_of("quick")
 }
 
 /// Prints a scenario's line; whether it costs more than it may.

@@ -19,7 +19,7 @@ const HEAD: &str = "\
 # Instructions of a request in user space, by scenario and function, written by `cargo xtask instructions --write`.
 # `make test` fails where a scenario needs 2 % more. Functions below one part in 200 are summed up.
 ";
-/// What functions that are not worth a line of their own are called.
+/// The line for functions that are not worth a line of their own.
 const OTHERS: &str = "(others)";
 
 impl Record {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let mut counts = Counts::default();
-        counts.add("proxy::exchange::serve", 9_000);
+        counts.add("proxy::drive::serve", 9_000);
         counts.add("<wire::h1::Head as core::fmt::Debug>::fmt", 990);
         counts.add("small", 10);
         let mut record = Record::default();

@@ -1,4 +1,4 @@
-//! What is counted: conversations through one worker, in which each end speaks only when the worker sleeps.
+//! The conversations that are counted: they pass one worker, and each end speaks only when the worker sleeps.
 //!
 //! Must not be in here: counting.
 
@@ -95,7 +95,7 @@ pub(super) fn count(scenario: &Scenario, binary: &Path, keep: Option<&Path>) -> 
     callgrind.counts(REQUESTS as u64)
 }
 
-// What Forebay is told.
+// === The configurations of Forebay ===
 
 /// As the other peers are measured.
 fn unlogged(setup: Setup) -> Setup {
@@ -129,7 +129,7 @@ fn with_1000_networks(setup: Setup) -> Setup {
     setup.annotation("whitelist-source-range", &networks.join(","))
 }
 
-// The conversations.
+// === The conversations that are counted ===
 
 fn http1(setup: Setup, head: &str) -> (Forebay, Conversation) {
     let (forebay, endpoint) = with_endpoint(setup);
@@ -272,8 +272,8 @@ impl Worker {
         bail!("process {pid} has no thread whose name begins with worker")
     }
 
-    /// Waits until it waits. The kernel wakes it within the call by which somebody sends it something, so that it does not look
-    /// asleep before it has seen that.
+    /// Waits until it waits. The kernel wakes it within the call by which somebody sends it something, so
+    /// that it does not look asleep before it has seen that.
     fn await_sleep(&self) {
         // State is the first word after the name, which is in brackets (proc_pid_stat(5)).
         while fs::read_to_string(&self.status).is_ok_and(|status| !status.contains(") S ")) {

@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::GRACE;
 use crate::child::Program;
 use crate::interrupt::Interrupt;
-use crate::peers::forebay_binary;
+use crate::proxies::forebay_binary;
 
-/// What it is told: a closed loop on one thread.
+/// A closed loop on one thread.
 pub(crate) struct ForebayBench<'a> {
     pub(crate) target: SocketAddr,
     pub(crate) path: &'a str,
@@ -23,13 +23,13 @@ pub(crate) struct ForebayBench<'a> {
     pub(crate) duration: Duration,
 }
 
-/// What it says.
+/// The result in its JSON.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Told {
     pub(crate) requests: u64,
     /// Requests a second.
     pub(crate) rate: f64,
-    /// Microseconds.
+    /// Half of the responses took less, in microseconds.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
 }

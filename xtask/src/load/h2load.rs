@@ -17,7 +17,7 @@ use crate::interrupt::Interrupt;
 const CLIENTS: u64 = 16;
 const STREAMS: u64 = 32;
 
-/// What h2load is told.
+/// A run of h2load.
 pub(crate) struct H2load<'a> {
     pub(crate) target: SocketAddr,
     pub(crate) host: &'a str,
@@ -25,12 +25,12 @@ pub(crate) struct H2load<'a> {
     pub(crate) tls: bool,
     /// The file with what is posted to gRPC; `None` for a GET.
     pub(crate) call: Option<&'a Path>,
-    /// What the body of every answer has.
+    /// The length of every response's body.
     pub(crate) body_bytes: u64,
     pub(crate) drive: Drive,
 }
 
-/// What sets the pace.
+/// The pace of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Drive {
     /// So many requests, at a rate.
@@ -39,7 +39,7 @@ pub(crate) enum Drive {
     Closed { duration: Duration },
 }
 
-/// What h2load saw.
+/// The result of h2load.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) requests: u64,

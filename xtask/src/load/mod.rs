@@ -1,4 +1,5 @@
-//! Load: our generator on a thread; `forebay bench`, wrk, h2load and redis-benchmark as programs; all with every answer checked.
+//! Load: our generator on a thread; `forebay bench`, wrk, h2load and redis-benchmark as programs; all with
+//! every answer checked.
 //!
 //! Must not be in here: proxies.
 
@@ -22,11 +23,11 @@ pub(crate) use forebay_bench::ForebayBench;
 pub(crate) use h2load::{Drive, H2load, Seen};
 pub(crate) use redis::RedisBenchmark;
 
-/// What a run may take beyond its plan.
+/// The time that a run may take beyond its plan.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Carries out `plan`; an error where an answer was wrong or missing. Requests that were due and never sent are no error
-/// but a figure: the proxy was too slow for the rate.
+/// Carries out `plan`; an error where an answer was wrong or missing. Requests that were due and never sent
+/// are no error but a figure: the proxy was too slow for the rate.
 pub(crate) fn generate(plan: &Plan, interrupt: &Interrupt) -> Result<Outcome> {
     let running = thread::spawn({
         let plan = plan.clone();
@@ -45,7 +46,8 @@ pub(crate) fn generate(plan: &Plan, interrupt: &Interrupt) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Handshakes must have been what the plan wants to measure: all full, or all but each connection's first resumed.
+/// Handshakes must have been what the plan wants to measure: all full, or all but each connection's first
+/// resumed.
 fn check_sessions(plan: &Plan, outcome: &Outcome) -> Result<()> {
     let Some(tls) = &plan.tls else { return Ok(()) };
     let (opened, resumed) = (outcome.connections_opened, outcome.connections_resumed);
@@ -56,7 +58,7 @@ fn check_sessions(plan: &Plan, outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-/// What wrk is told.
+/// A run of wrk.
 pub(crate) struct Wrk<'a> {
     /// http or https.
     pub(crate) scheme: &'a str,

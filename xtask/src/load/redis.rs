@@ -2,24 +2,22 @@
 //!
 //! Must not be in here: proxies.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
-use crate::child::Program;
+use crate::child::{Program, output};
 use crate::interrupt::Interrupt;
 
 const LIMIT: Duration = Duration::from_mins(2);
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 const CLIENTS: u32 = 50;
-/// What redis-benchmark asks for when it is given no range.
+/// The key that redis-benchmark requests without a range.
 const KEY: &str = "key:__rand_int__";
 
-/// What redis-benchmark is told.
+/// A run of redis-benchmark.
 pub(crate) struct RedisBenchmark {
     /// Where it connects to.
     pub(crate) target: SocketAddr,
@@ -30,7 +28,7 @@ pub(crate) struct RedisBenchmark {
     pub(crate) requests: u64,
 }
 
-/// What redis-benchmark saw.
+/// The result of redis-benchmark.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) rate: f64,
@@ -41,7 +39,7 @@ pub(crate) struct Seen {
 impl RedisBenchmark {
     /// An error where the server did not get every request.
     pub(crate) fn run(&self, cpus: &[usize], folder: &Path, interrupt: &Interrupt) -> Result<Seen> {
-        ask(self.server, &format!("SET {KEY} xxx"))?;
+        ask(self.server, &["SET", KEY, "xxx"])?;
         let before = hits(self.server)?;
         let program = Program::start("redis-benchmark", self.command(), cpus, folder)?;
         let output = program.output(LIMIT, interrupt)?;
@@ -66,28 +64,16 @@ impl RedisBenchmark {
 
 /// How often the server found a key that it was asked for.
 fn hits(server: SocketAddr) -> Result<u64> {
-    let hits = ask(server, "INFO stats")?;
+    let hits = ask(server, &["INFO", "stats"])?;
     let hits = hits.lines().find_map(|line| line.strip_prefix("keyspace_hits:"));
     Ok(hits.context("redis-server tells no keyspace_hits")?.trim().parse()?)
 }
 
-/// An inline command, and its answer in the protocol of version 2: a simple string or a bulk string.
-fn ask(server: SocketAddr, command: &str) -> Result<String> {
-    let mut stream = TcpStream::connect(server)?;
-    stream.set_read_timeout(Some(ANSWER_LIMIT))?;
-    stream.write_all(format!("{command}\r\n").as_bytes())?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    if let Some(length) = line.strip_prefix('$') {
-        let mut body = vec![0; length.trim().parse()?];
-        std::io::Read::read_exact(&mut reader, &mut body)?;
-        return Ok(String::from_utf8(body)?);
-    }
-    if !line.starts_with('+') {
-        bail!("redis-server says {line}");
-    }
-    Ok(line)
+/// A command, and its answer.
+fn ask(server: SocketAddr, command: &[&str]) -> Result<String> {
+    let mut cli = Command::new("redis-cli");
+    cli.args(["-e", "-h", &server.ip().to_string(), "-p", &server.port().to_string()]);
+    output(cli.args(command))
 }
 
 /// Comma-separated values below a line with their names.

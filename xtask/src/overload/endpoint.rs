@@ -1,7 +1,8 @@
-//! A server with a fixed service time and so many requests at a time, which can be told to become slow, to fail and to be well again.
+//! A server with a fixed service time and so many requests at a time, which can be told to become slow, to
+//! fail and to be well again.
 //!
-//! It works off what it has read even where the client has gone, as most servers do: that is what makes an overload last. Must not be
-//! in here: figures.
+//! Requests that were read are processed even if the client has gone, as in most servers: that is what makes
+//! an overload last. Must not be in here: figures.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use lab::Quota;
 use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
@@ -23,14 +25,18 @@ use crate::child::{Program, end_with_parent, free_address, this_program};
 
 /// Paths that begin so are for whoever measures, and cost nothing.
 const TOLD: &str = "/.told/";
-/// What slow readers ask for.
+/// The path that slow readers request.
 pub(super) const BIG_PATH: &str = "/big";
 const BIG: &[u8] = &[b'x'; 256 << 10];
 const BACKLOG: u32 = 16_384;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// What a server can do.
-#[derive(Clone, Copy, Debug, clap::Args)]
+/// How many endpoints most situations have.
+pub(super) const ENDPOINTS: usize = 4;
+
+/// The capacity of a server.
+#[derive(Clone, Copy, Debug, clap::Args, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Work {
     /// Requests at a time.
     #[arg(long)]
@@ -43,10 +49,10 @@ pub(crate) struct Work {
     pub(super) burn_us: u64,
 }
 
-impl Work {
-    /// Requests in a second at most, as far as waiting bounds them.
-    pub(super) fn rate(self) -> f64 {
-        self.parallel as f64 * 1e6 / self.service_us as f64
+/// The capacity in most situations: four endpoints serve 1,000 requests a second.
+impl Default for Work {
+    fn default() -> Work {
+        Work { parallel: 5, service_us: 20_000, burn_us: 0 }
     }
 }
 
@@ -66,8 +72,8 @@ pub(crate) fn serve(listen: SocketAddr, work: Work) -> Result<()> {
 struct State {
     work: Work,
     slots: Semaphore,
-    /// When those that nobody has were given back, or should have been: timers fire up to a millisecond late, which the next request makes up
-    /// for, so that a server does what it can do by its numbers.
+    /// When those that nobody has were given back, or should have been: timers fire up to a millisecond late,
+    /// which the next request makes up for, so that a server does what it can do by its numbers.
     free_since: RefCell<Vec<Instant>>,
     /// How many times as long as usual a request takes.
     slowness: Cell<u32>,
@@ -128,7 +134,7 @@ impl State {
             ("fail", _) => self.fails.set(true),
             ("slow", Ok(times)) => self.slowness.set(times),
             ("taken", _) => return (200, self.taken.get().to_string()),
-            // What a health check sees.
+            // The answers to health checks.
             ("health", _) if self.fails.get() => return (500, String::new()),
             ("health", _) => {}
             _ => return (404, String::new()),
@@ -141,7 +147,7 @@ async fn accept(listener: TcpListener, state: Rc<State>) -> Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let state = Rc::clone(&state);
-        // What goes wrong on a connection is its end.
+        // A fault of a connection ends it.
         tokio::task::spawn_local(async move { converse(stream, &state).await.unwrap_or_default() });
     }
 }
@@ -248,27 +254,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Every request takes so many times as long from now on.
-    pub(super) fn be_slow(&self, times: u32) -> Result<()> {
-        self.tell(&format!("slow/{times}")).map(drop)
-    }
-
-    /// Every request is answered 500 at once from now on.
-    pub(super) fn fail(&self) -> Result<()> {
-        self.tell("fail").map(drop)
-    }
-
-    /// It is as it was at the start.
-    pub(super) fn be_well(&self) -> Result<()> {
-        self.tell("well").map(drop)
-    }
-
     /// Requests that have come so far.
     pub(super) fn taken(&self) -> Result<u64> {
         self.tell("taken")?.trim().parse().context("no count of requests")
     }
 
-    fn tell(&self, order: &str) -> Result<String> {
+    /// Gives it an order: `slow/N`, `fail`, `well` or `taken`.
+    pub(super) fn tell(&self, order: &str) -> Result<String> {
         get(self.address, &format!("{TOLD}{order}"))
     }
 }
@@ -309,7 +301,6 @@ mod tests {
             state.answer("/.told/slow/20").await;
             assert_eq!(state.slowness.get(), 20);
         });
-        assert!((work.rate() - 1e6).abs() < 1.0);
         Ok(())
     }
 }

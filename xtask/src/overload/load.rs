@@ -1,4 +1,5 @@
-//! Requests in an open loop: each is sent when it is due, whatever became of those before it, by a client that gives up at its deadline.
+//! Requests in an open loop: each is sent when it is due, whatever became of those before it, by a client
+//! that gives up at its deadline.
 //!
 //! Must not be in here: whom they are sent to, and what figures are made of them.
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use rustix::net::sockopt::set_socket_linger;
+use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
@@ -33,30 +35,34 @@ pub(super) struct Stream {
     pub(super) until: Duration,
     pub(super) host: String,
     pub(super) path: String,
-    /// Who asks, told by `X-Forwarded-For`; nobody in particular where that is not said.
+    /// The clients, in `X-Forwarded-For`; `None` for no such header.
     pub(super) clients: Option<Clients>,
-    /// Which of the proxies is asked.
+    /// The index of the proxy.
     pub(super) proxy: usize,
 }
 
 /// Addresses from `first` on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Clients {
     pub(super) first: Ipv4Addr,
     pub(super) count: u32,
+    #[serde(default)]
     pub(super) order: Order,
 }
 
-/// Which of several clients asks next.
-#[derive(Clone, Copy, Debug)]
+/// The order in which clients send.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Order {
     /// Each is as likely as the others.
+    #[default]
     AtRandom,
     /// Each asks so often in a row, and then the next one.
     InTurn(u32),
 }
 
-/// A load.
+/// The plan of a load: its clients, rates and times.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) proxies: Vec<SocketAddr>,
@@ -64,7 +70,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-/// A load that is sent.
+/// A load in progress.
 pub(super) struct Running {
     begin: std::time::Instant,
     thread: JoinHandle<Result<Records>>,
@@ -164,7 +170,7 @@ fn next(due: &[Duration], streams: &[Stream]) -> Option<(usize, Duration)> {
 }
 
 impl Clients {
-    /// Who sends the next request after so many.
+    /// The client of the next request after `sent` requests.
     fn one(self, sent: u32, random: u64) -> Ipv4Addr {
         let number = match self.order {
             Order::AtRandom => (random >> 32) as u32,

@@ -1,13 +1,16 @@
-//! `cargo xtask overload`: services that are asked for more than they can do, and clients that ask for more than their part, in
-//! namespaces and cgroups of its own.
+//! `cargo xtask overload`: services that are asked for more than they can do, and clients that ask for more
+//! than their part, in namespaces and cgroups of its own.
 //!
 //! Must not be in here: how a situation is made.
 
+mod abusive;
+mod course;
 pub(crate) mod endpoint;
 mod load;
 mod records;
-mod rows;
+mod shared_limit;
 mod site;
+mod situation;
 mod slow;
 
 use std::env;
@@ -15,16 +18,17 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use clap::ValueEnum as _;
 use lab::{inside, set_parameter};
 
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
-use crate::measured::{self, Goals, Measured, Section};
-use crate::peers::page::Block;
-use crate::peers::{forebay_of, unstable};
-use rows::ROWS;
+use crate::measured::page::Block;
+use crate::measured::{self, Measured};
+use crate::proxies::forebay_of;
 use site::{Peer, Site};
+use situation::{Several, Situation, situations};
 
 const NAME: &str = "overload";
 const TITLE: &str = "Overload";
@@ -37,14 +41,15 @@ pub(crate) struct Arguments {
     only: Vec<String>,
     /// All but these peers.
     #[arg(long, num_args = 1.., value_name = "PEER")]
-    without: Vec<String>,
+    without: Vec<Peer>,
     /// How long the main part of a situation lasts.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(1..))]
     seconds: u16,
     /// The profile that Forebay was built with.
     #[arg(long, default_value = "release")]
     profile: String,
-    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay
+    /// there.
     #[arg(long)]
     write: bool,
     /// The namespaces have been entered.
@@ -52,63 +57,15 @@ pub(crate) struct Arguments {
     inside: bool,
 }
 
-/// A situation.
-struct Row {
-    name: &'static str,
-    what: &'static str,
-    peers: &'static [Peer],
-    run: fn(&Site, &[Peer]) -> Result<Findings>,
-}
-
-/// What came of a situation.
-#[derive(Default)]
-struct Findings {
-    headings: Vec<&'static str>,
-    rows: Vec<(String, Vec<String>)>,
-    goals: Goals,
-}
-
-impl Measured for Row {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn what(&self) -> &'static str {
-        self.what
-    }
-}
-
-impl Findings {
-    fn with(headings: &[&'static str]) -> Findings {
-        Findings { headings: headings.to_vec(), ..Findings::default() }
-    }
-
-    fn row(&mut self, name: impl Into<String>, figures: Vec<String>) {
-        debug_assert_eq!(figures.len(), self.headings.len());
-        self.rows.push((name.into(), figures));
-    }
-
-    fn goal(&mut self, what: impl Into<String>, met: bool) {
-        self.goals.push((what.into(), met));
-    }
-
-    fn section(self, source: String) -> Section {
-        let headings = [String::new()].into_iter().chain(self.headings.into_iter().map(Into::into));
-        let rows = self.rows.into_iter().map(|(name, figures)| [name].into_iter().chain(figures).collect());
-        Section { table: [headings.collect()].into_iter().chain(rows).collect(), goals: self.goals, source }
-    }
-}
-
 /// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let (rows, peers) = (measured::wanted(ROWS, &arguments.only)?, arguments.peers()?);
+    let wanted = measured::wanted(situations(), &arguments.only)?;
+    let peers: Vec<_> =
+        Peer::value_variants().iter().filter(|peer| !arguments.without.contains(peer)).collect();
     if !arguments.inside {
         forebay_of(&arguments.profile)?;
-        let is_needed =
-            |row: &&Row| row.peers.iter().any(|peer| peer.is_of_unstable() && peers.contains(peer));
-        if rows.iter().any(is_needed) {
-            unstable::prepare(unstable::Part::Proxies)
-                .context("or leave them out: --without nginx haproxy")?;
+        for peer in peers.iter().filter(|peer| wanted.iter().any(|one| one.peers.contains(peer))) {
+            peer.definition().prepare().context("or leave them out: --without nginx haproxy")?;
         }
         let ours: Vec<OsString> = env::args_os().skip(1).chain(["--inside".into()]).collect();
         return inside::enter(&ours);
@@ -121,9 +78,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         time: Duration::from_secs(arguments.seconds.into()),
         profile: arguments.profile.clone(),
     };
-    measured::run(&rows, &site.interrupt, arguments.write.then(block).as_ref(), |row| {
-        let of_row: Vec<_> = row.peers.iter().filter(|peer| peers.contains(peer)).copied().collect();
-        Ok((row.run)(&site, &of_row)?.section(arguments.source(row)))
+    let write = arguments.write.then(block);
+    let source = |situation: &Situation| arguments.source(situation);
+    measured::run(&wanted, &site.interrupt, write.as_ref(), source, |situation| {
+        let peers: Vec<_> = situation.peers.iter().filter(|peer| peers.contains(peer)).copied().collect();
+        match situation.several {
+            Some(Several::Abusive) => abusive::run(&site, situation, &peers),
+            Some(Several::SharedLimit) => shared_limit::run(&site, &peers),
+            None => course::run(&site, situation, &peers),
+        }
     })
 }
 
@@ -137,55 +100,19 @@ fn prepare() -> Result<()> {
 }
 
 fn block() -> Block {
-    Block { command: NAME, groups: vec![(TITLE, ROWS.iter().map(|row| row.name).collect())] }
+    Block { command: NAME, groups: vec![(TITLE, situations().iter().map(Measured::name).collect())] }
 }
 
 impl Arguments {
-    fn peers(&self) -> Result<Vec<Peer>> {
-        if let Some(unknown) =
-            self.without.iter().find(|name| !Peer::ALL.iter().any(|peer| peer.name() == **name))
-        {
-            bail!("there is no peer {unknown}; there are: {}", Peer::ALL.map(Peer::name).join(", "));
-        }
-        let is_left_out = |peer: &Peer| self.without.iter().any(|name| name == peer.name());
-        Ok(Peer::ALL.into_iter().filter(|peer| !is_left_out(peer)).collect())
-    }
-
     /// The command that measures it alone, and the machine.
-    fn source(&self, row: &Row) -> String {
-        let without = match self.without.as_slice() {
-            [] => String::new(),
-            peers => format!(" --without {}", peers.join(" ")),
-        };
+    fn source(&self, situation: &Situation) -> String {
+        let without = measured::without(self.without.iter().map(|peer| peer.name()));
         let profile =
             if self.profile == "release" { String::new() } else { format!(" --profile {}", self.profile) };
-        let (name, seconds) = (row.name, self.seconds);
+        let (name, seconds) = (situation.name(), self.seconds);
         format!(
             "`cargo xtask {NAME} --only {name}{without} --seconds {seconds}{profile}`; {}",
             machine::describe()
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_section_has_a_row_for_each_peer() {
-        let mut findings = Findings::with(&["goodput"]);
-        findings.row("nginx", vec!["0.10".into()]);
-        findings.row("forebay", vec!["0.98".into()]);
-        findings.goal("goodput at least 0.95", true);
-        let text = findings.section("here".into()).text(&ROWS[0]);
-        assert!(text.starts_with("#### rush\n\n"), "{text}");
-        assert!(text.contains("| forebay |    0.98 |\n"), "{text}");
-        assert!(text.ends_with("- goodput at least 0.95: met\n- here\n"), "{text}");
-    }
-
-    #[test]
-    fn situations_have_names_of_their_own() {
-        let names: std::collections::BTreeSet<_> = ROWS.iter().map(|row| row.name).collect();
-        assert_eq!(names.len(), ROWS.len());
     }
 }

@@ -1,8 +1,8 @@
-//! What became of requests, and the figures that are made of it. Must not be in here: sending any.
+//! The outcomes of requests, and figures of them. Must not be in here: sending any.
 
 use std::time::Duration;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Status(u16),
@@ -24,7 +24,7 @@ pub(super) struct Record {
     pub(super) took: Duration,
 }
 
-/// Some requests.
+/// The records of a part of the requests.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Records(pub(super) Vec<Record>);
 
@@ -39,7 +39,7 @@ impl Record {
 }
 
 impl Records {
-    /// Those that were due in that time.
+    /// The requests that were due in that time.
     pub(super) fn between(&self, from: Duration, until: Duration) -> Records {
         self.filter(|record| (from..until).contains(&record.at))
     }
@@ -56,7 +56,7 @@ impl Records {
         self.0.len()
     }
 
-    /// Those that were answered well, before the clients' deadline.
+    /// The number of requests with a 2xx before the clients' deadline.
     pub(super) fn good(&self) -> usize {
         self.0.iter().filter(|record| record.is_good()).count()
     }
@@ -79,8 +79,8 @@ impl Records {
         Some(took[at].as_secs_f64() * 1e3)
     }
 
-    /// From `since` on: the time until the requests of half a second are answered well but for one in a hundred, and with a 99th
-    /// percentile of so many milliseconds at most. None where that does not come.
+    /// From `since` on: the time until the requests of half a second are answered well but for one in a
+    /// hundred, and with a 99th percentile of so many milliseconds at most. None where that does not come.
     pub(super) fn recovery(&self, since: Duration, until: Duration, p99_ms_max: f64) -> Option<Duration> {
         const WINDOW: Duration = Duration::from_millis(500);
         const STEP: Duration = Duration::from_millis(50);

@@ -1,27 +1,41 @@
-//! What all situations have in common: CPUs, a folder, and the proxies as one would configure them for a service that can be overloaded.
+//! CPUs and a folder for all situations, and the proxies as one would configure them for a service that can
+//! be overloaded.
 //!
 //! Must not be in here: loads and figures.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde::Deserialize;
+use serde_json::json;
+use strum::IntoStaticStr;
 use tempfile::TempDir;
 
-use crate::ask::get;
+use crate::ask;
 use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
-use crate::peers::manifests::{Ingress, Pairs, SETTINGS, config_map, service};
-use crate::peers::{forebay_of, unstable};
+use crate::peers;
+use crate::peers::Ingress;
+use crate::proxies::Definition;
+use crate::template;
 
-/// The host that most load asks for.
-pub(super) const HOST: &str = "web.test.com";
+pub(super) use crate::peers::HOST;
 
-/// Where situations happen.
+/// Names and values.
+pub(super) type Pairs = BTreeMap<String, String>;
+
+/// The entries of `overload/proxies.yaml`.
+static DEFINITIONS: LazyLock<BTreeMap<String, Definition>> =
+    LazyLock::new(|| template::data("overload/proxies.yaml").expect("a test reads the file"));
+
+/// The resources of all situations.
 pub(super) struct Site {
     pub(super) interrupt: Interrupt,
     pub(super) cpus: Cpus,
@@ -32,12 +46,12 @@ pub(super) struct Site {
     pub(super) profile: String,
 }
 
-/// Who stands between the load and the endpoints. The order is the tables'.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A proxy between the load and the endpoints. The order is that of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, IntoStaticStr, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Peer {
-    /// Of Debian's unstable suite.
     Nginx,
-    /// Likewise.
     Haproxy,
     /// Without limits, queues, ejection and shedding.
     ForebayOff,
@@ -45,17 +59,18 @@ pub(super) enum Peer {
     Forebay,
 }
 
-/// What a proxy is to do.
-pub(super) struct Setup<'a> {
-    pub(super) endpoints: &'a [SocketAddr],
-    /// Requests that an endpoint works on at a time, which who configures `HAProxy` has to know.
+/// The task of a proxy.
+pub(super) struct Setup {
+    pub(super) endpoints: Vec<SocketAddr>,
+    /// The concurrency of an endpoint: a configuration of `HAProxy` has it as a number.
     pub(super) parallel: usize,
     /// Hosts, each an Ingress with these annotations of Forebay's beside those of the peer.
-    pub(super) hosts: Vec<(&'static str, Pairs)>,
+    pub(super) hosts: BTreeMap<String, Pairs>,
     /// Keys of Forebay's `ConfigMap`.
     pub(super) settings: Pairs,
-    /// Further objects, and arguments of Forebay.
-    pub(super) objects: String,
+    /// Another Service of Forebay's, and its endpoints.
+    pub(super) service: Option<(&'static str, Vec<SocketAddr>)>,
+    /// Further arguments of Forebay.
     pub(super) arguments: Vec<String>,
 }
 
@@ -63,35 +78,28 @@ pub(super) struct Setup<'a> {
 pub(super) struct Proxy {
     pub(super) program: Program,
     pub(super) address: SocketAddr,
-    /// Where Forebay tells of itself; nobody listens there for others.
+    /// Forebay's admin port; nothing listens there for others.
     admin: SocketAddr,
 }
 
 impl Proxy {
     /// The sum of a metric of Forebay's.
     pub(super) fn metric(&self, name: &str) -> Result<f64> {
-        let page = get(self.admin, "/metrics")?;
-        let values = page.lines().filter_map(|line| line.strip_prefix(name)).filter_map(|rest| {
-            rest.starts_with(['{', ' ']).then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
-        });
-        values.reduce(|sum, value| sum + value).with_context(|| format!("there is no metric {name}"))
+        ask::metric(self.admin, name)?.with_context(|| format!("there is no metric {name}"))
     }
 }
 
 impl Peer {
-    pub(super) const ALL: [Peer; 4] = [Peer::Nginx, Peer::Haproxy, Peer::ForebayOff, Peer::Forebay];
-
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Peer::Nginx => "nginx",
-            Peer::Haproxy => "haproxy",
-            Peer::ForebayOff => "forebay-off",
-            Peer::Forebay => "forebay",
-        }
+        self.into()
     }
 
-    pub(super) fn is_of_unstable(self) -> bool {
-        matches!(self, Peer::Nginx | Peer::Haproxy)
+    /// Where its program comes from.
+    pub(super) fn definition(self) -> &'static Definition {
+        match self {
+            Peer::Nginx | Peer::Haproxy => &DEFINITIONS[self.name()],
+            Peer::ForebayOff | Peer::Forebay => peers::Peer::Forebay.definition(),
+        }
     }
 
     /// Starts it, and waits until it listens.
@@ -108,30 +116,61 @@ impl Peer {
         address: SocketAddr,
     ) -> Result<Proxy> {
         let admin = free_address()?;
-        let forebay = |mode| forebay(site, setup, name, [address, admin], mode);
-        let command = match self {
-            Peer::Nginx => nginx(site, setup, address)?,
-            Peer::Haproxy => haproxy(site, setup, address)?,
-            Peer::ForebayOff => forebay("off")?,
-            Peer::Forebay => forebay("enforce")?,
-        };
+        let mut groups = BTreeMap::from([("web", &setup.endpoints)]);
+        groups.extend(setup.service.iter().map(|(name, endpoints)| (*name, endpoints)));
+        let context = json!({
+            "address": address,
+            "admin": admin,
+            "port": address.port(),
+            "host": HOST,
+            "clients": "clear",
+            "upstream": "http1",
+            "workers": 1,
+            "groups": groups,
+            "parallel": setup.parallel,
+            "profile": site.profile,
+            "folder": site.folder.path(),
+            "settings": setup.settings(self),
+            "ingresses": setup.ingresses(),
+            "feature": {"forebay": {"objects": "", "arguments": setup.arguments}},
+        });
+        let command = self.definition().command(&context, name, site.folder.path())?;
         let mut program = Program::start(name, command, &site.cpus.proxy, site.folder.path())?;
         program.wait_for(address, &site.interrupt)?;
         Ok(Proxy { program, address, admin })
     }
 }
 
-impl<'a> Setup<'a> {
+impl Setup {
     /// One host, which goes to these endpoints.
-    pub(super) fn to(endpoints: &'a [SocketAddr], parallel: usize) -> Setup<'a> {
+    pub(super) fn to(endpoints: &[SocketAddr], parallel: usize) -> Setup {
         Setup {
-            endpoints,
+            endpoints: endpoints.to_vec(),
             parallel,
-            hosts: vec![(HOST, Pairs::new())],
+            hosts: [(HOST.to_owned(), Pairs::new())].into(),
             settings: Pairs::new(),
-            objects: String::new(),
+            service: None,
             arguments: Vec::new(),
         }
+    }
+
+    fn settings(&self, peer: Peer) -> Pairs {
+        let mode = if peer == Peer::Forebay { "enforce" } else { "off" };
+        // As nginx has it here: a timeout may not last longer than the client waits.
+        let own =
+            [("disable-access-log", "true"), ("proxy-connect-timeout", "1"), ("forebay-overload", mode)];
+        own.map(|(key, value)| (key.into(), value.into())).into_iter().chain(self.settings.clone()).collect()
+    }
+
+    fn ingresses(&self) -> Vec<Ingress> {
+        let ingress = |(number, (host, annotations)): (usize, (&String, &Pairs))| Ingress {
+            name: format!("web-{number}"),
+            host: host.clone(),
+            service: "web".into(),
+            annotations: annotations.clone(),
+            paths: vec!["/".into()],
+        };
+        self.hosts.iter().enumerate().map(ingress).collect()
     }
 }
 
@@ -140,77 +179,4 @@ pub(super) fn write(site: &Site, name: &str, text: &str) -> Result<PathBuf> {
     let path = site.folder.path().join(name);
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
-}
-
-fn nginx(site: &Site, setup: &Setup, address: SocketAddr) -> Result<Command> {
-    let server = |endpoint: &SocketAddr| format!("    server {endpoint} max_fails=3 fail_timeout=5s;\n");
-    let text = format!(
-        include_str!("nginx.conf"),
-        folder = site.folder.path().display(),
-        address = address,
-        servers = setup.endpoints.iter().map(server).collect::<String>(),
-    );
-    let mut command = unstable::command(unstable::Part::Proxies, "nginx")?;
-    command.arg("-c").arg(write(site, "nginx.conf", &text)?).arg("-p").arg(site.folder.path());
-    Ok(command)
-}
-
-fn haproxy(site: &Site, setup: &Setup, address: SocketAddr) -> Result<Command> {
-    let server =
-        |(number, endpoint): (usize, &SocketAddr)| format!("  server endpoint-{number} {endpoint}\n");
-    let text = format!(
-        include_str!("haproxy.cfg"),
-        address = address,
-        maxconn = setup.parallel,
-        servers = setup.endpoints.iter().enumerate().map(server).collect::<String>(),
-    );
-    let mut command = unstable::command(unstable::Part::Proxies, "haproxy")?;
-    command.arg("-f").arg(write(site, "haproxy.cfg", &text)?);
-    Ok(command)
-}
-
-fn forebay(
-    site: &Site,
-    setup: &Setup,
-    name: &str,
-    [address, admin]: [SocketAddr; 2],
-    mode: &str,
-) -> Result<Command> {
-    let mut settings: Pairs = vec![
-        ("disable-access-log", "true".into()),
-        // As nginx has it here: a timeout may not last longer than the client waits.
-        ("proxy-connect-timeout", "1".into()),
-        ("forebay-overload", mode.into()),
-    ];
-    for (key, value) in &setup.settings {
-        settings.retain(|(one, _)| one != key);
-        settings.push((*key, value.clone()));
-    }
-    let mut yaml = config_map("forebay", &settings) + &service("web", None) + &setup.objects;
-    for (number, (host, annotations)) in setup.hosts.iter().enumerate() {
-        let name = format!("web-{number}");
-        let ingress =
-            Ingress { name: &name, host, service: "web", annotations, expressions: &[], secret: None };
-        ingress.write(&mut yaml);
-    }
-    let manifests = write(site, &format!("{name}.yaml"), &yaml)?;
-    let endpoints: Vec<_> = setup.endpoints.iter().map(SocketAddr::to_string).collect();
-    let mut command = Command::new(forebay_of(&site.profile)?);
-    command.arg("serve").arg("--manifests").arg(manifests);
-    command.args(["--endpoints", &format!("default/web={}", endpoints.join(","))]);
-    command.args(["--configmap", &format!("{SETTINGS}/forebay"), "--workers", "1"]);
-    command.args(["--healthz-port", &admin.port().to_string()]);
-    command.args(["--http-port", &address.port().to_string(), "--https-port", "0"]);
-    command.args(&setup.arguments);
-    Ok(command)
-}
-
-/// Loopback's clients are believed what they say of themselves: the load tells by `X-Forwarded-For` whom a request is of.
-pub(super) fn believed() -> Pairs {
-    vec![("use-forwarded-headers", "true".into()), ("proxy-real-ip-cidr", "127.0.0.0/8".into())]
-}
-
-/// An address of loopback with a number of its own, and a port where nobody listens.
-pub(super) fn address_at(ip: IpAddr) -> Result<SocketAddr> {
-    Ok(std::net::TcpListener::bind((ip, 0))?.local_addr()?)
 }

@@ -1,21 +1,25 @@
 //! The certificates of a run: made for it, in its folder, and the same for every proxy.
 //!
-//! Must not be in here: who uses them.
+//! Must not be in here: what they are used for.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_RSA_SHA256, RsaKeySize};
+use serde::{Deserialize, Serialize};
 
-/// What a certificate's key is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of a certificate's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Key {
     Rsa2048,
     EcdsaP256,
 }
 
 /// A certificate that is signed with its own key, as files and as text, all PEM.
+#[derive(Serialize)]
 pub(crate) struct Certificate {
     pub(crate) chain_file: PathBuf,
     pub(crate) key_file: PathBuf,
@@ -26,27 +30,21 @@ pub(crate) struct Certificate {
 }
 
 /// One certificate of each kind.
-pub(crate) struct Certificates {
-    rsa: Certificate,
-    ecdsa: Certificate,
-}
+pub(crate) struct Certificates(BTreeMap<Key, Certificate>);
 
 impl Certificates {
     /// Makes them for `host`, in `folder`.
     pub(crate) fn make(host: &str, folder: &Path) -> Result<Certificates> {
         let rsa = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?;
         let ecdsa = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
-        Ok(Certificates {
-            rsa: Certificate::make("rsa", host, &rsa, folder)?,
-            ecdsa: Certificate::make("ecdsa", host, &ecdsa, folder)?,
-        })
+        Ok(Certificates(BTreeMap::from([
+            (Key::Rsa2048, Certificate::make("rsa", host, &rsa, folder)?),
+            (Key::EcdsaP256, Certificate::make("ecdsa", host, &ecdsa, folder)?),
+        ])))
     }
 
     pub(crate) fn of(&self, key: Key) -> &Certificate {
-        match key {
-            Key::Rsa2048 => &self.rsa,
-            Key::EcdsaP256 => &self.ecdsa,
-        }
+        &self.0[&key]
     }
 }
 
@@ -71,7 +69,7 @@ impl Certificate {
 
 #[cfg(test)]
 impl Certificate {
-    /// The names of one's files, for who writes them into a configuration.
+    /// The names of the files of one, for tests of configurations.
     pub(super) fn at(folder: &str) -> Certificate {
         let path = |name: &str| Path::new(folder).join(name);
         Certificate {

@@ -17,17 +17,8 @@ pub(super) const ALL: [(&str, usize); 6] = [
     ("large.js", 500 << 10),
 ];
 
-const WORDS: &[&str] = &[
-    "about", "account", "address", "after", "again", "amount", "answer", "article", "basket", "before",
-    "between", "button", "cancel", "category", "change", "checkout", "client", "comment", "content",
-    "country", "customer", "delivery", "detail", "discount", "document", "email", "entry", "event",
-    "example", "feature", "filter", "footer", "friend", "header", "history", "image", "index", "invoice",
-    "label", "language", "layout", "member", "message", "module", "number", "option", "order", "package",
-    "parcel", "payment", "picture", "price", "product", "profile", "question", "reason", "record", "region",
-    "report", "request", "result", "review", "search", "section", "service", "session", "setting", "status",
-    "stock", "street", "submit", "summary", "support", "title", "total", "update", "user", "value",
-    "version", "window",
-];
+/// Words of a shop's pages, in the order of their alphabet.
+const WORDS: &str = include_str!("../../peers/words.txt");
 
 /// Writes all of them into a folder.
 pub(super) fn write(folder: &Path) -> Result<()> {
@@ -102,8 +93,9 @@ impl Dice {
 
     /// Words are as unlike in frequency as in a language.
     fn word(&mut self) -> &'static str {
-        let (one, other) = (self.below(WORDS.len() as u64), self.below(WORDS.len() as u64));
-        WORDS[one.min(other) as usize]
+        let count = WORDS.lines().count() as u64;
+        let rank = self.below(count).min(self.below(count));
+        WORDS.lines().nth(rank as usize).expect("it is below their number")
     }
 
     fn words(&mut self, count: usize) -> String {

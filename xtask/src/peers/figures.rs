@@ -1,4 +1,4 @@
-//! What was measured: figures by name, and their medians over the rounds.
+//! Figures by name, and their medians over the rounds.
 //!
 //! Must not be in here: what they ought to be.
 
@@ -6,91 +6,112 @@ use std::collections::BTreeMap;
 
 use bench::cpu::CpuTime;
 use bench::generator::Outcome;
+use serde::Deserialize;
 
 use super::proxy::Peer;
+use crate::measured::median;
 
 /// How far two rates may be apart, as a share, where both carried the load.
 pub(super) const CARRIED_AS_MUCH: f64 = 0.02;
 
-/// One kind of figure. The order is the tables'.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Figure {
+/// Declares the figures: name, heading of the column, and digits behind the point.
+macro_rules! figures {
+    ($($(#[$doc:meta])* $name:ident: $heading:literal, $digits:literal;)*) => {
+        /// One kind of figure. The order is the tables'.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub(crate) enum Figure { $($(#[$doc])* $name,)* }
+
+        impl Figure {
+            /// The column's heading.
+            pub(crate) fn heading(self) -> &'static str {
+                match self { $(Figure::$name => $heading,)* }
+            }
+
+            fn digits(self) -> usize {
+                match self { $(Figure::$name => $digits,)* }
+            }
+        }
+    };
+}
+
+figures! {
     /// Answers a second at the load that was made.
-    Rate,
+    Rate: "requests/s", 0;
     /// CPU microseconds per request, all of the proxy's threads and processes.
-    Cpu,
-    CpuUser,
-    CpuSystem,
-    /// Microseconds.
-    P50,
-    P99,
+    Cpu: "CPU us/request", 1;
+    CpuUser: "user/system", 1;
+    CpuSystem: "system", 1;
+    /// Latencies in microseconds.
+    P50: "p50 us", 0;
+    P99: "p99 us", 0;
     /// Requests a second in wrk's closed loop.
-    RateMax,
+    RateMax: "requests/s with wrk", 0;
     /// Requests a second in a closed loop of the load that was made, and the CPU microseconds of each.
-    RateClosed,
-    CpuClosed,
+    RateClosed: "requests/s in a closed loop", 0;
+    CpuClosed: "CPU us/request there", 1;
     /// New upstream connections, per 100 requests.
-    OpenedPercent,
+    OpenedPercent: "upstream connections per 100 requests", 2;
     /// New upstream connections after the first burst.
-    OpenedLater,
+    OpenedLater: "upstream connections after the first burst", 0;
     /// Sockets in `TIME_WAIT` on the proxy's side, towards the upstreams.
-    TimeWait,
+    TimeWait: "TIME_WAIT towards upstreams", 0;
     /// Evictions that were followed by a new connection.
-    Regretted,
+    Regretted: "regretted evictions", 0;
     /// New upstream connections with one worker, and with two.
-    OpenedByOne,
-    OpenedByTwo,
+    OpenedByOne: "upstream connections, 1 worker", 0;
+    OpenedByTwo: "upstream connections, 2 workers", 0;
     /// Resident bytes for each idle client.
-    IdleBytes,
+    IdleBytes: "bytes per idle client", 0;
     /// CPU microseconds per request with 5 Ingresses, and with 5,000.
-    CpuFew,
-    CpuMany,
+    CpuFew: "CPU us/request, 5 Ingresses", 1;
+    CpuMany: "CPU us/request, 5,000 Ingresses", 1;
     /// The same with 100,000, and the milliseconds from the start until it was ready.
-    CpuMost,
-    ReadyMillis,
+    CpuMost: "CPU us/request, 100,000 Ingresses", 1;
+    ReadyMillis: "ms until ready", 0;
     /// Mebibytes resident then.
-    ResidentMib,
+    ResidentMib: "MiB resident", 0;
     /// CPU microseconds per request with HTTP/1 upstreams, and with h2c.
-    CpuHttp1,
-    CpuH2c,
+    CpuHttp1: "CPU us/request, HTTP/1 upstream", 1;
+    CpuH2c: "CPU us/request, h2c upstream", 1;
     /// The same with all streams in use.
-    CpuHttp1Closed,
-    CpuH2cClosed,
+    CpuHttp1Closed: "HTTP/1 upstream, all streams in use", 1;
+    CpuH2cClosed: "h2c upstream, all streams in use", 1;
     /// CPU microseconds per request of a route with conditions, and of one without.
-    CpuConditional,
-    CpuUnconditional,
+    CpuConditional: "CPU us/request, 16 conditions", 0;
+    CpuUnconditional: "CPU us/request, none", 0;
     /// Microseconds, while nobody makes handshakes, and while many do.
-    P50Quiet,
-    P99Quiet,
-    P50Flooded,
-    P99Flooded,
+    P50Quiet: "p50 us, quiet", 0;
+    P99Quiet: "p99 us, quiet", 0;
+    P50Flooded: "p50 us, flooded", 0;
+    P99Flooded: "p99 us, flooded", 0;
     /// A second, meanwhile.
-    Handshakes,
-    Refused,
+    Handshakes: "handshakes/s meanwhile", 0;
+    Refused: "wrong passwords/s refused meanwhile", 0;
     /// Microseconds, while every request is copied.
-    P50Mirrored,
-    P99Mirrored,
+    P50Mirrored: "p50 us, mirrored", 0;
+    P99Mirrored: "p99 us, mirrored", 0;
     /// A second, of the copies.
-    Dropped,
+    Dropped: "dropped copies/s", 0;
     /// Mebibytes that became resident meanwhile.
-    GrownMib,
+    GrownMib: "MiB grown meanwhile", 2;
     /// CPU microseconds per request that is passed on, beside those that are answered from the cache.
-    CpuProxied,
+    CpuProxied: "CPU us/request, passed on", 1;
     /// Requests that reached the backend.
-    AskedBackend,
+    AskedBackend: "requests to the backend", 0;
     /// Milliseconds until the last of many had its answer.
-    LastMillis,
-    /// Percent of the requests that did not reach the backend, and what a cache of as many bytes would have that drops what was used
-    /// least recently.
-    HitPercent,
-    LruPercent,
+    LastMillis: "ms until the last answer", 0;
+    /// Percent of the requests that did not reach the backend, and what a cache of as many bytes would have
+    /// that drops what was used least recently.
+    HitPercent: "% hits", 1;
+    LruPercent: "% hits of an LRU", 1;
     /// Resident memory over the size that the cache may have.
-    ResidentShare,
+    ResidentShare: "resident / size of the cache", 2;
     /// Milliseconds from a start until something was found on disk, and what there was, in gibibytes.
-    DiskHitMillis,
-    DiskGib,
+    DiskHitMillis: "ms until a hit from the disk", 0;
+    DiskGib: "GiB on disk", 1;
     /// Percent of the contents that are left of them.
-    LeftPercent,
+    LeftPercent: "% of the bytes left", 1;
 }
 
 /// The figures of one peer in one round, or their medians.
@@ -101,80 +122,9 @@ pub(crate) type Figures = BTreeMap<Figure, f64>;
 pub(crate) struct Results(BTreeMap<Peer, Vec<Figures>>);
 
 impl Figure {
-    /// The column's heading.
-    pub(crate) fn heading(self) -> &'static str {
-        match self {
-            Figure::Rate => "requests/s",
-            Figure::Cpu => "CPU us/request",
-            Figure::CpuUser => "user/system",
-            Figure::CpuSystem => "system",
-            Figure::P50 => "p50 us",
-            Figure::P99 => "p99 us",
-            Figure::RateMax => "requests/s with wrk",
-            Figure::RateClosed => "requests/s in a closed loop",
-            Figure::CpuClosed => "CPU us/request there",
-            Figure::OpenedPercent => "upstream connections per 100 requests",
-            Figure::OpenedLater => "upstream connections after the first burst",
-            Figure::TimeWait => "TIME_WAIT towards upstreams",
-            Figure::Regretted => "regretted evictions",
-            Figure::OpenedByOne => "upstream connections, 1 worker",
-            Figure::OpenedByTwo => "upstream connections, 2 workers",
-            Figure::IdleBytes => "bytes per idle client",
-            Figure::CpuFew => "CPU us/request, 5 Ingresses",
-            Figure::CpuMany => "CPU us/request, 5,000 Ingresses",
-            Figure::CpuMost => "CPU us/request, 100,000 Ingresses",
-            Figure::ReadyMillis => "ms until ready",
-            Figure::ResidentMib => "MiB resident",
-            Figure::CpuHttp1 => "CPU us/request, HTTP/1 upstream",
-            Figure::CpuH2c => "CPU us/request, h2c upstream",
-            Figure::CpuHttp1Closed => "HTTP/1 upstream, all streams in use",
-            Figure::CpuH2cClosed => "h2c upstream, all streams in use",
-            Figure::CpuConditional => "CPU us/request, 16 conditions",
-            Figure::CpuUnconditional => "CPU us/request, none",
-            Figure::P50Quiet => "p50 us, quiet",
-            Figure::P99Quiet => "p99 us, quiet",
-            Figure::P50Flooded => "p50 us, flooded",
-            Figure::P99Flooded => "p99 us, flooded",
-            Figure::Handshakes => "handshakes/s meanwhile",
-            Figure::Refused => "wrong passwords/s refused meanwhile",
-            Figure::P50Mirrored => "p50 us, mirrored",
-            Figure::P99Mirrored => "p99 us, mirrored",
-            Figure::Dropped => "dropped copies/s",
-            Figure::GrownMib => "MiB grown meanwhile",
-            Figure::CpuProxied => "CPU us/request, passed on",
-            Figure::AskedBackend => "requests to the backend",
-            Figure::LastMillis => "ms until the last answer",
-            Figure::HitPercent => "% hits",
-            Figure::LruPercent => "% hits of an LRU",
-            Figure::ResidentShare => "resident / size of the cache",
-            Figure::DiskHitMillis => "ms until a hit from the disk",
-            Figure::DiskGib => "GiB on disk",
-            Figure::LeftPercent => "% of the bytes left",
-        }
-    }
-
     /// A value as the tables show it.
     pub(crate) fn show(self, value: f64) -> String {
-        match self {
-            Figure::Cpu
-            | Figure::CpuUser
-            | Figure::CpuSystem
-            | Figure::CpuProxied
-            | Figure::HitPercent
-            | Figure::LruPercent
-            | Figure::DiskGib
-            | Figure::LeftPercent
-            | Figure::CpuClosed
-            | Figure::CpuFew
-            | Figure::CpuMany
-            | Figure::CpuMost
-            | Figure::CpuHttp1
-            | Figure::CpuH2c
-            | Figure::CpuHttp1Closed
-            | Figure::CpuH2cClosed => format!("{value:.1}"),
-            Figure::OpenedPercent | Figure::GrownMib | Figure::ResidentShare => format!("{value:.2}"),
-            _ => format!("{value:.0}"),
-        }
+        format!("{value:.0$}", self.digits())
     }
 }
 
@@ -188,7 +138,7 @@ impl Results {
         self.0.remove(&peer);
     }
 
-    /// Who was measured.
+    /// The peers that have figures.
     pub(crate) fn peers(&self) -> impl Iterator<Item = Peer> {
         self.0.keys().copied()
     }
@@ -212,7 +162,7 @@ impl Results {
     }
 }
 
-/// What the generator saw.
+/// The figures of a run of the generator.
 pub(crate) fn of_outcome(outcome: &Outcome) -> Figures {
     let percentile = |percent| outcome.latency.percentile(percent).as_secs_f64() * 1e6;
     Figures::from([
@@ -222,7 +172,7 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> Figures {
     ])
 }
 
-/// What the proxy spent on so many requests.
+/// The CPU time of a proxy per request.
 pub(crate) fn of_cpu(spent: CpuTime, requests: u64) -> Figures {
     let per_request = |time: std::time::Duration| time.as_secs_f64() * 1e6 / requests.max(1) as f64;
     Figures::from([
@@ -232,26 +182,9 @@ pub(crate) fn of_cpu(spent: CpuTime, requests: u64) -> Figures {
     ])
 }
 
-pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count % 2 == 1 => Some(values[middle]),
-        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(vec![]), None);
-    }
 
     #[test]
     fn a_ratio_needs_both() {

@@ -8,35 +8,31 @@ mod contents;
 mod feature;
 mod figures;
 mod measure;
-pub(crate) mod page;
 mod proxy;
-pub(crate) mod report;
-mod setups;
+mod report;
 mod summary;
 mod tools;
-pub(crate) mod unstable;
 mod workload;
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum as _;
 use tempfile::TempDir;
 
 use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
+use crate::measured::page::Block;
+use crate::measured::{PAGE, check_names, without};
+use crate::proxies::forebay_binary;
 use certificate::Certificates;
 use figures::{Figures, Results};
 use measure::Bench;
-use page::Block;
-use proxy::HOST;
-use workload::{GROUPS, Group, Workload};
+use workload::{Group, Workload, groups};
 
-pub(crate) use figures::median;
-pub(crate) use proxy::{Peer, forebay_binary, forebay_of, manifests};
-
-/// The page to which `--write` adds the figures.
-pub(crate) const PAGE: &str = "docs/figures.md";
+pub(crate) use feature::HOST;
+pub(crate) use proxy::{Ingress, Peer};
 
 /// The page with the table that sums up the figures of [`PAGE`].
 const SUMMARY_PAGE: &str = "docs/performance.md";
@@ -49,7 +45,7 @@ pub(crate) struct Arguments {
     only: Vec<String>,
     /// All but these peers.
     #[arg(long, num_args = 1.., value_name = "PEER")]
-    without: Vec<String>,
+    without: Vec<Peer>,
     /// How often each is measured; without it as the group has it.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
@@ -59,10 +55,12 @@ pub(crate) struct Arguments {
     /// How much is on disk for cache-restart, in gibibytes.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1024))]
     disk_gib: u32,
-    /// How many objects there are in cache-zipf. A slow machine cannot fill a cache for a tenth of a million in half a minute.
+    /// How many objects there are in cache-zipf. A slow machine cannot fill a cache for a tenth of a million
+    /// in half a minute.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     zipf_objects: u32,
-    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay
+    /// there.
     #[arg(long)]
     write: bool,
 }
@@ -70,11 +68,11 @@ pub(crate) struct Arguments {
 /// Why a peer is not measured.
 struct Missing {
     peer: Peer,
-    /// One line.
+    /// The reason, in one line.
     why: String,
 }
 
-/// What came of a workload.
+/// The results of a workload.
 #[derive(Default)]
 struct Measured {
     results: Results,
@@ -89,11 +87,11 @@ struct Job {
     duration: Duration,
 }
 
-/// Measures, prints, and fails where an answer was wrong, after all else was measured. A peer that cannot be had here and a goal that is
-/// not met are printed, not errors: machines differ.
+/// Measures, prints, and fails where an answer was wrong, after all else was measured. A peer that cannot be
+/// had here and a goal that is not met are printed, not errors: machines differ.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let jobs = arguments.jobs()?;
-    let mut peers = arguments.peers()?;
+    let mut peers = arguments.peers();
     let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
     tools::check(&workloads)?;
     if peers.contains(&Peer::Forebay) {
@@ -114,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Err(error) => {
                 bench.interrupt.check()?;
                 eprintln!("error: {error:#}");
-                failed.push(job.workload.name.to_owned());
+                failed.push(job.workload.name.clone());
             }
         }
     }
@@ -126,7 +124,7 @@ fn leave_out_missing(peers: &mut Vec<Peer>, workloads: &[&Workload]) -> Vec<Miss
     let mut missing = Vec::new();
     peers.retain(|peer| {
         let is_measured = workloads.iter().any(|workload| workload.peers.contains(peer));
-        let prepare = || tools::check_peer(*peer).and_then(|()| peer.prepare());
+        let prepare = || tools::check_peer(*peer).and_then(|()| peer.definition().prepare());
         let Some(Err(error)) = is_measured.then(prepare) else { return true };
         eprintln!("not measured: {}: {error:#}", peer.name());
         missing.push(Missing::new(*peer, &error));
@@ -136,7 +134,7 @@ fn leave_out_missing(peers: &mut Vec<Peer>, workloads: &[&Workload]) -> Vec<Miss
 }
 
 fn block() -> Block {
-    let groups = GROUPS.iter().map(|group| (group.title, group.names().collect())).collect();
+    let groups = groups().iter().map(|group| (group.title.as_str(), group.names().collect())).collect();
     Block { command: "peers", groups }
 }
 
@@ -163,7 +161,8 @@ fn measure(job: &Job, peers: &[Peer], bench: &Bench) -> Result<Measured> {
                 continue;
             }
             eprintln!("{}, round {round} of {rounds}: {}", workload.name, peer.name());
-            let figures = (workload.measure)(bench, *peer)
+            let figures = bench
+                .measure(&workload.measure, *peer)
                 .with_context(|| format!("{} with {}", workload.name, peer.name()));
             measured.add(bench, *peer, figures)?;
         }
@@ -194,7 +193,7 @@ impl Missing {
     }
 }
 
-/// Who ought to be measured and is not.
+/// The peers that should be measured and are not, with the reasons.
 fn not_measured(workload: &Workload, missing: &[&Missing]) -> String {
     let missing = missing.iter().map(|missing| format!("{} ({})", missing.peer.name(), missing.why));
     let is_cache = workload.peers.contains(&Peer::Varnish);
@@ -205,15 +204,13 @@ fn not_measured(workload: &Workload, missing: &[&Missing]) -> String {
 
 impl Arguments {
     fn jobs(&self) -> Result<Vec<Job>> {
-        let names = || GROUPS.iter().flat_map(|group| [group.name].into_iter().chain(group.names()));
-        if let Some(unknown) = self.only.iter().find(|wanted| !names().any(|name| name == *wanted)) {
-            let names: Vec<_> = names().collect();
-            bail!("there is no workload {unknown}; there are: {}", names.join(", "));
-        }
+        let names = groups().iter().flat_map(|group| [group.name.as_str()].into_iter().chain(group.names()));
+        check_names("workload ", &self.only, names)?;
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|wanted| wanted == name);
-        let jobs = GROUPS.iter().flat_map(|group| {
+        let jobs = groups().iter().flat_map(|group| {
             let workloads = group.workloads.iter();
-            let wanted = workloads.filter(move |workload| is_wanted(group.name) || is_wanted(workload.name));
+            let wanted =
+                workloads.filter(move |workload| is_wanted(&group.name) || is_wanted(&workload.name));
             wanted.map(move |workload| self.job(group, workload))
         });
         Ok(jobs.collect())
@@ -223,20 +220,14 @@ impl Arguments {
         Job {
             workload,
             rounds: self.rounds.map_or(group.rounds, usize::from),
-            duration: self.seconds.map_or(group.duration, |seconds| Duration::from_secs(seconds.into())),
+            duration: self
+                .seconds
+                .map_or_else(|| group.duration(), |seconds| Duration::from_secs(seconds.into())),
         }
     }
 
-    fn peers(&self) -> Result<Vec<Peer>> {
-        for name in &self.without {
-            if !Peer::ALL.iter().any(|peer| peer.name() == name) {
-                bail!("there is no peer {name}; there are: {}", Peer::ALL.map(Peer::name).join(", "));
-            }
-        }
-        Ok(Peer::ALL
-            .into_iter()
-            .filter(|peer| !self.without.iter().any(|name| name == peer.name()))
-            .collect())
+    fn peers(&self) -> Vec<Peer> {
+        Peer::value_variants().iter().copied().filter(|peer| !self.without.contains(peer)).collect()
     }
 
     /// Prints what came of a workload, and puts it into the page where that is wished.
@@ -249,7 +240,7 @@ impl Arguments {
         let section = report::section(job.workload, results, &unmeasured, &source);
         println!("{section}");
         if self.write {
-            block().write(Path::new(PAGE), job.workload.name, &section)?;
+            block().write(Path::new(PAGE), &job.workload.name, &section)?;
             summary::write(Path::new(PAGE), Path::new(SUMMARY_PAGE), &block())?;
         }
         Ok(())
@@ -264,19 +255,17 @@ impl Arguments {
         }
     }
 
-    /// Where the figures of a workload come from: the command that measures it alone, and the machine. And of whom there are none.
+    /// Where the figures of a workload come from: the command that measures it alone, and the machine. And of
+    /// whom there are none.
     fn source(&self, job: &Job, peers: &[Peer], missing: &[&Missing]) -> String {
-        let without = match self.without.as_slice() {
-            [] => String::new(),
-            peers => format!(" --without {}", peers.join(" ")),
-        };
+        let without = without(self.without.iter().map(|peer| peer.name()));
         let Job { workload, rounds, duration } = job;
         let parts = [
             format!(
                 "`cargo xtask peers --only {}{without} --rounds {rounds} --seconds {}{}`",
                 workload.name,
                 duration.as_secs(),
-                self.size_of(workload.name)
+                self.size_of(&workload.name)
             ),
             machine::describe(),
             tools::versions(workload, peers),
@@ -294,8 +283,7 @@ mod tests {
     use super::*;
 
     fn workload(name: &str) -> &'static Workload {
-        let mut workloads = GROUPS.iter().flat_map(|group| group.workloads);
-        workloads.find(|workload| workload.name == name).expect("it is in the table")
+        workload::all().find(|workload| workload.name == name).expect("it is in the table")
     }
 
     #[test]
@@ -305,16 +293,5 @@ mod tests {
         let text = not_measured(workload("keepalive-64"), &[&missing]);
         assert_eq!(text, "not measured: envoy (pip ended with exit status: 1: a loader)");
         assert_eq!(not_measured(workload("keepalive-64"), &[]), "");
-    }
-
-    #[test]
-    fn every_workload_has_each_peer_once_and_forebay() {
-        for workload in GROUPS.iter().flat_map(|group| group.workloads).filter(|one| one.name != "generator")
-        {
-            let mut peers = workload.peers.to_vec();
-            peers.dedup();
-            assert!(peers.is_sorted() && peers.len() == workload.peers.len(), "{}", workload.name);
-            assert!(peers.contains(&Peer::Forebay), "{}", workload.name);
-        }
     }
 }

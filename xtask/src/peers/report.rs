@@ -1,39 +1,21 @@
-//! Figures as Markdown, which reads as well on a terminal.
+//! The section of a workload: a row for each peer, and whether goals are met.
 //!
 //! Must not be in here: measuring.
 
-use std::fmt::Write as _;
-
-use testkit::markdown::wrapped;
-
 use super::figures::{Figure, Results};
-use super::page;
 use super::proxy::Peer;
 use super::workload::Workload;
-
-/// What stands in place of a peer's figures.
-pub(super) const NOT_MEASURED: &str = "not measured";
+use crate::measured::{Findings, NOT_MEASURED};
 
 /// One workload's table and goals, who is not in it, and where the figures come from.
 pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer], source: &str) -> String {
-    let mut text = format!("{}{}\n\n{}\n\n", page::WORKLOAD, workload.name, wrapped(workload.what));
-    text.push_str(&table(&rows(results, unmeasured)));
-    text.push('\n');
-    for goal in workload.goals {
-        let verdict = match (goal.met)(results) {
-            Some(true) => "met",
-            Some(false) => "NOT MET",
-            None => NOT_MEASURED,
-        };
-        let goal = format!("- {}: {verdict}", goal.what);
-        let _ = writeln!(text, "{}", wrapped(&goal));
-    }
-    let _ = writeln!(text, "- {source}");
-    text
+    let goals = workload.goals.iter().map(|goal| (goal.what.clone(), goal.is_met(results)));
+    let findings = Findings { table: rows(results, unmeasured), goals: goals.collect() };
+    findings.section(&workload.name, &workload.what, source)
 }
 
-/// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared. Who was to be measured and was
-/// not has no figures.
+/// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared.
+/// Who was to be measured and was not has no figures.
 fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
     let figures: Vec<_> =
         results.figures().into_iter().filter(|figure| *figure != Figure::CpuSystem).collect();
@@ -65,8 +47,8 @@ fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
     [heading].into_iter().chain(rows).collect()
 }
 
-/// By which figure, and with whom: by CPU where it was measured, and with whom the goals name. Direct access has no proxy
-/// whose CPU could be measured, so that it is compared by rate.
+/// By which figure, and with whom: by CPU where it was measured, and with whom the goals name. Direct access
+/// has no proxy whose CPU could be measured, so that it is compared by rate.
 fn comparisons(results: &Results) -> Vec<(Figure, Peer)> {
     let has = |figure, peer| results.median(peer, figure).is_some();
     let compared = if results.figures().contains(&Figure::Cpu) { Figure::Cpu } else { Figure::Rate };
@@ -92,29 +74,14 @@ fn compared(figure: Figure) -> &'static str {
     if figure == Figure::Cpu { "CPU" } else { "rate" }
 }
 
-/// A Markdown table whose columns line up.
-pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
-    let line = |row: &[String]| {
-        let padded = |(column, cell): (usize, &String)| format!(" {cell:>0$} ", width(column));
-        let cells: Vec<_> = row.iter().enumerate().map(padded).collect();
-        format!("|{}|\n", cells.join("|"))
-    };
-    let rule: Vec<String> =
-        (0..rows[0].len()).map(|column| format!("{}:", "-".repeat(width(column) + 1))).collect();
-    let body: String = rows[1..].iter().map(|row| line(row)).collect();
-    line(&rows[0]) + &format!("|{}|\n", rule.join("|")) + &body
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::figures::Figures;
-    use super::super::workload::GROUPS;
+    use super::super::workload;
     use super::*;
 
     fn keepalive() -> &'static Workload {
-        let mut workloads = GROUPS.iter().flat_map(|group| group.workloads);
-        workloads.find(|workload| workload.name == "keepalive-64").expect("it is in the table")
+        workload::all().find(|workload| workload.name == "keepalive-64").expect("it is in the table")
     }
 
     fn results() -> Results {

@@ -1,5 +1,5 @@
-//! The table of docs/performance.md: one row per workload, one column per proxy, CPU per request divided by nginx's. It is computed from
-//! the sections in docs/figures.md, whichever runs wrote them.
+//! The table of docs/performance.md: one row per workload, one column per proxy, CPU per request divided by
+//! nginx's. It is computed from the sections in docs/figures.md, whichever runs wrote them.
 //!
 //! Must not be in here: figures of its own.
 
@@ -10,11 +10,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::figures::{CARRIED_AS_MUCH, Figure};
-use super::page::{self, Block};
 use super::proxy::Peer;
-use super::report;
+use crate::measured::page::{self, Block};
+use crate::measured::table;
 
-/// Who is compared here: each proxy of which people choose one, as it is today.
+/// The columns: the proxies that people choose from, each in its current version.
 const PEERS: [Peer; 6] = [Peer::Nginx, Peer::Haproxy, Peer::Envoy, Peer::Caddy, Peer::Pingora, Peer::Forebay];
 
 const PART: &str = "peers-summary";
@@ -57,8 +57,8 @@ fn text(rows: &[Row], command: &str) -> String {
     }
     let heading = ["workload"].into_iter().chain(PEERS.map(Peer::name)).map(str::to_owned).collect();
     let body = rows.iter().map(|row| [vec![row.link()], row.cells.clone()].concat());
-    let table: Vec<Vec<_>> = [heading].into_iter().chain(body).collect();
-    let mut text = report::table(&table) + "\n";
+    let lines: Vec<Vec<_>> = [heading].into_iter().chain(body).collect();
+    let mut text = table(&lines) + "\n";
     let mut origins: Vec<&str> = Vec::new();
     for row in rows {
         if !origins.contains(&row.origin.as_str()) {
@@ -107,8 +107,9 @@ impl Row {
     }
 }
 
-/// What stands before a ratio where the two did not carry the same load: the one that carried less was never idle, batched more, and looks
-/// better than it is. Rates are on the page without fractions, by which two may be apart at most.
+/// A sign before a ratio where the two did not carry the same load: the one that carried less was never idle,
+/// batched more, and looks better than it is. Rates are on the page without fractions, by which two may be
+/// apart at most.
 fn bound(rate: f64, nginx: f64) -> &'static str {
     let tolerance = (nginx * CARRIED_AS_MUCH).max(1.0);
     match rate - nginx {
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn the_table_on_the_page_is_that_of_its_sections() {
         let file = |name| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
-        let (figures, path) = (file(super::super::PAGE), file(super::super::SUMMARY_PAGE));
+        let (figures, path) = (file(crate::measured::PAGE), file(super::super::SUMMARY_PAGE));
         if std::env::var_os(WRITE).is_some() {
             write(&figures, &path, &super::super::block()).expect("the page is written");
         }

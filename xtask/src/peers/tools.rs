@@ -2,13 +2,13 @@
 //!
 //! Must not be in here: starting them for real.
 
-use std::env;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use super::proxy::Peer;
 use super::workload::Workload;
+use crate::child::is_installed;
 
 /// A program, the flag that makes it tell its version, and Debian's package.
 struct Tool {
@@ -18,8 +18,6 @@ struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { program: "nginx", version_flag: "-v", package: "nginx-light" },
-    Tool { program: "haproxy", version_flag: "-v", package: "haproxy" },
     Tool { program: "varnishd", version_flag: "-V", package: "varnish" },
     Tool { program: "wrk", version_flag: "-v", package: "wrk" },
     Tool { program: "h2load", version_flag: "--version", package: "nghttp2-client" },
@@ -29,7 +27,7 @@ const TOOLS: &[Tool] = &[
 
 /// An error that names every program that is missing for these workloads, besides their peers.
 pub(super) fn check(workloads: &[&Workload]) -> Result<()> {
-    let needed: Vec<_> = workloads.iter().flat_map(|workload| workload.tools).copied().collect();
+    let needed: Vec<_> = workloads.iter().flat_map(|workload| &workload.tools).map(String::as_str).collect();
     let missing: Vec<_> = TOOLS
         .iter()
         .filter(|tool| needed.contains(&tool.program) && !is_installed(tool.program))
@@ -43,7 +41,7 @@ pub(super) fn check(workloads: &[&Workload]) -> Result<()> {
 
 /// An error where a peer is a program that has to be installed, and is not.
 pub(super) fn check_peer(peer: Peer) -> Result<()> {
-    let tool = TOOLS.iter().find(|tool| peer.program() == Some(tool.program));
+    let tool = TOOLS.iter().find(|tool| peer.definition().installed() == Some(tool.program));
     match tool.filter(|tool| !is_installed(tool.program)) {
         Some(tool) => bail!("not installed: Debian's package {}", tool.package),
         None => Ok(()),
@@ -55,27 +53,25 @@ pub(super) fn versions(workload: &Workload, peers: &[Peer]) -> String {
     let needed = needs(workload, peers);
     let fetched = workload.peers.iter().filter(|peer| peers.contains(peer));
     let fetched = fetched.filter_map(|peer| {
-        peer.version_built().or_else(|| first_line(peer.command().ok()?, peer.version_flag()?))
+        let definition = peer.definition();
+        definition.version_built().or_else(|| first_line(definition.version_command()?))
     });
-    let installed = TOOLS
-        .iter()
-        .filter(|tool| needed.contains(&tool.program))
-        .filter_map(|tool| first_line(Command::new(tool.program), tool.version_flag));
+    let installed = TOOLS.iter().filter(|tool| needed.contains(&tool.program)).filter_map(|tool| {
+        let mut command = Command::new(tool.program);
+        command.arg(tool.version_flag);
+        first_line(command)
+    });
     fetched.chain(installed).collect::<Vec<_>>().join("; ")
 }
 
-fn needs(workload: &Workload, peers: &[Peer]) -> Vec<&'static str> {
+fn needs<'a>(workload: &'a Workload, peers: &[Peer]) -> Vec<&'a str> {
     let measured = workload.peers.iter().filter(|peer| peers.contains(peer));
-    measured.filter_map(|peer| peer.program()).chain(workload.tools.iter().copied()).collect()
+    let installed = measured.filter_map(|peer| peer.definition().installed());
+    installed.chain(workload.tools.iter().map(String::as_str)).collect()
 }
 
-fn is_installed(program: &str) -> bool {
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(program).is_file())
-}
-
-fn first_line(mut program: Command, flag: &str) -> Option<String> {
-    let output = program.arg(flag).output().ok()?;
+fn first_line(mut command: Command) -> Option<String> {
+    let output = command.output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     version(&String::from_utf8_lossy(&text))
 }
@@ -99,13 +95,14 @@ fn version(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::workload::GROUPS;
+    use clap::ValueEnum as _;
+
+    use super::super::workload;
     use super::*;
 
     #[test]
     fn every_program_that_is_needed_is_known() {
-        let workloads = GROUPS.iter().flat_map(|group| group.workloads);
-        for program in workloads.flat_map(|workload| needs(workload, &Peer::ALL)) {
+        for program in workload::all().flat_map(|workload| needs(workload, Peer::value_variants())) {
             assert!(TOOLS.iter().any(|tool| tool.program == program), "{program}");
         }
     }
@@ -125,16 +122,11 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_not_installed_is_told_apart() {
-        for peer in Peer::ALL {
+        for peer in Peer::value_variants() {
             assert_eq!(
-                check_peer(peer).is_err(),
-                peer.program().is_some_and(|program| !is_installed(program))
+                check_peer(*peer).is_err(),
+                peer.definition().installed().is_some_and(|program| !is_installed(program))
             );
         }
-    }
-
-    #[test]
-    fn a_program_is_looked_for_in_the_path() {
-        assert!(is_installed("cargo") && !is_installed("no-such-program-here"));
     }
 }

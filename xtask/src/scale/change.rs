@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use cluster::Client;
 
-use super::Findings;
 use super::stage::{Asker, Forebay, NICENESS, SPACE, Stage, annotations, many_addresses, many_name, service};
+use crate::measured::Findings;
 
 const SAMPLES: u32 = 100;
 /// Changes a second, by so many threads.
 const CHANGES: u32 = 100;
 const CHANGERS: u32 = 2;
-/// Between two looks at whether a change is in force: without it, looking would take the CPUs from who makes it so.
+/// Between two looks at whether a change is in force: without it, looking would take the CPUs from who makes
+/// it so.
 const LOOK: Duration = Duration::from_micros(200);
 /// Between two samples, for what one has stirred up to settle.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -72,7 +73,8 @@ pub(super) fn while_changing<T>(stage: &Stage, work: impl FnOnce() -> T) -> Resu
     })
 }
 
-/// Changes one of many Ingresses, routes or slices after the other: a setting of what is served, or a Pod that comes or goes.
+/// Changes one of many Ingresses, routes or slices after the other: a setting of what is served, or a Pod
+/// that comes or goes.
 fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> Result<()> {
     // As the cluster itself: this is somebody else's machine.
     rustix::process::nice(i32::from(NICENESS))?;
@@ -88,12 +90,12 @@ fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> R
         let (number, round) = (step % stage.many(), step / stage.many());
         let name = many_name(number);
         if turn.is_multiple_of(2) {
-            client.merge(&stage.kind.change(&name, round))?;
+            client.merge(&stage.kind.change(&name, round)?)?;
         } else {
             let addresses = many_addresses(number, stage.backend.address);
             let left = if round.is_multiple_of(2) { 1 } else { 2 };
-            let [_, slice] = service(&name, stage.backend.address.port(), &addresses[..left]);
-            client.merge(&slice)?;
+            let objects = service(&name, stage.backend.address.port(), &addresses[..left])?;
+            client.merge(&objects[1])?;
         }
         made.fetch_add(1, Ordering::Relaxed);
     }
@@ -101,10 +103,7 @@ fn change(stage: &Stage, changer: u32, over: &AtomicBool, made: &AtomicU32) -> R
 }
 
 fn samples(stage: &Stage, forebay: &Forebay) -> Result<Vec<Sample>> {
-    let address = stage.backend.address;
-    for object in service("sample", address.port(), &[address.ip()]) {
-        stage.client.apply(&object)?;
-    }
+    stage.expose(&stage.client, "sample")?;
     (0..stage.part_of(SAMPLES)).map(|number| sample(stage, forebay, number)).collect()
 }
 
@@ -112,9 +111,9 @@ fn sample(stage: &Stage, forebay: &Forebay, number: u32) -> Result<Sample> {
     thread::sleep(PAUSE);
     stage.interrupt.check()?;
     let host = format!("sample-{number}.test");
-    let mut object = stage.kind.object(&format!("sample-{number}"), &host, "sample");
+    let mut object = stage.kind.object(&format!("sample-{number}"), &host, "sample")?;
     if stage.is_annotated {
-        object["metadata"]["annotations"] = annotations(number);
+        object["metadata"]["annotations"] = annotations(number)?;
     }
     let path = cluster::collection(stage.kind.name(), SPACE)?;
     let mut asker = Asker::new(forebay.http, &host);

@@ -1,4 +1,4 @@
-//! What an open console costs, and what Forebay costs that nobody asks anything.
+//! The CPU of an open console, and of an idle Forebay.
 //!
 //! Must not be in here: how the console looks; see the conformance suite of that name.
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow, ensure};
 use bench::generator::{self, Pace, Plan};
 
-use super::Findings;
 use super::stage::{Forebay, Stage, many_host};
 use super::traffic::{failures, plan};
-use crate::peers::median;
+use crate::measured::Findings;
+use crate::measured::median;
 
 const RATE: f64 = 20_000.0;
 /// The least part of the rate with which a round counts.
@@ -79,7 +79,7 @@ pub(super) fn cost(stage: &mut Stage) -> Result<Findings> {
     Ok(findings)
 }
 
-/// What Forebay spends on its requests, in percent of a CPU.
+/// Forebay's CPU under load, in percent of a CPU.
 fn under_load(stage: &Stage, forebay: &Forebay) -> Result<f64> {
     let pace = Pace::Open { rate_per_second: RATE };
     let cpus = Some(stage.cpus.load.clone());

@@ -12,14 +12,17 @@ mod upgrade;
 use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use anyhow::Result;
 use lab::inside;
+use serde::Deserialize;
 
 use crate::interrupt::Interrupt;
 use crate::machine;
-use crate::measured::{self, Goals, Measured, Section};
-use crate::peers::page::Block;
+use crate::measured::page::Block;
+use crate::measured::{self, Findings, Measured};
+use crate::template;
 use stage::{Kind, Stage};
 
 const NAME: &str = "peers-kubernetes";
@@ -28,13 +31,14 @@ const TITLE: &str = "Scale, change and trouble";
 /// Options of `cargo xtask peers-kubernetes`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only these.
+    /// Run only the measurements with these names.
     #[arg(long, num_args = 1.., value_name = "NAME")]
     only: Vec<String>,
     /// How many of everything, in percent of what the goals are about.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     percent: u32,
-    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay there.
+    /// Put the figures of what is measured, with machine and command, into docs/figures.md; others stay
+    /// there.
     #[arg(long)]
     write: bool,
     /// The namespaces have been entered.
@@ -42,148 +46,74 @@ pub(crate) struct Arguments {
     inside: bool,
 }
 
-/// One thing that is measured.
+/// One thing that is measured: an entry of `xtask/scale/measures.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Measure {
-    name: &'static str,
-    what: &'static str,
+    name: String,
+    what: String,
     /// Of what there are many.
     kind: Kind,
-    run: fn(&mut Stage) -> Result<Findings>,
+    run: Run,
 }
 
-/// All of them, in the order of the report. What wants an empty cluster comes before what fills it, and what wants no annotations
-/// before what adds them.
-const MEASURES: &[Measure] = &[
-    Measure {
-        name: "create-idle",
-        what: "from an API call that creates an Ingress to its first 200 through a worker, nothing else going on",
-        kind: Kind::Ingress,
-        run: change::idle,
-    },
-    Measure {
-        name: "rolling-restart",
-        what: "a Deployment of 4 Pods restarted again and again, 2,000 requests/s: GET and POST, on kept connections and on new ones",
-        kind: Kind::Ingress,
-        run: traffic::rolling_restart,
-    },
-    Measure {
-        name: "kill-pod",
-        what: "kill -9 of the process of one Pod of 4 at 2,000 requests/s: GET and POST, on kept connections and on new ones",
-        kind: Kind::Ingress,
-        run: traffic::kill_pod,
-    },
-    Measure {
-        name: "helm-upgrade",
-        what: "helm upgrade of Forebay, two replicas, behind a balancer of connections at 2,000 requests/s: GET and POST, on kept connections and on new ones",
-        kind: Kind::Ingress,
-        run: upgrade::by_helm,
-    },
-    Measure {
-        name: "api-server-away",
-        what: "the API server stopped for a minute at 1,000 requests/s, endpoints unchanged",
-        kind: Kind::Ingress,
-        run: traffic::api_server_away,
-    },
-    Measure {
-        name: "start-5000",
-        what: "start to ready with 5,000 Ingresses, 5,000 Services and 10,000 endpoints",
-        kind: Kind::Ingress,
-        run: start::plain,
-    },
-    Measure {
-        name: "create-busy",
-        what: "as create-idle, while there are 5,000 Ingresses and 100 objects change every second",
-        kind: Kind::Ingress,
-        run: change::busy,
-    },
-    Measure {
-        name: "traffic-under-change",
-        what: "5,000 requests/s with 5,000 Ingresses, quiet and while 100 objects change every second",
-        kind: Kind::Ingress,
-        run: traffic::under_change,
-    },
-    Measure {
-        name: "console",
-        what: "Forebay with 5,000 Ingresses at 20,000 requests/s, with a console closed and open, and at none",
-        kind: Kind::Ingress,
-        run: console::cost,
-    },
-    Measure {
-        name: "start-annotated",
-        what: "start to ready as in start-5000, with ten annotations on each of the 5,000 Ingresses",
-        kind: Kind::Ingress,
-        run: start::annotated,
-    },
-    Measure {
-        name: "create-annotated",
-        what: "as create-idle with ten annotations, while there are 5,000 Ingresses with as many",
-        kind: Kind::Ingress,
-        run: change::annotated,
-    },
-    Measure {
-        name: "route-create-idle",
-        what: "from an API call that creates an HTTPRoute to its first 200 through a worker, nothing else going on",
-        kind: Kind::HttpRoute,
-        run: change::idle,
-    },
-    Measure {
-        name: "route-start-5000",
-        what: "start to ready with 5,000 HTTPRoutes of one Gateway, 5,000 Services and 10,000 endpoints, and the status of all",
-        kind: Kind::HttpRoute,
-        run: start::routes,
-    },
-    Measure {
-        name: "route-create-busy",
-        what: "as route-create-idle, while there are 5,000 HTTPRoutes and 100 objects change every second",
-        kind: Kind::HttpRoute,
-        run: change::busy,
-    },
-    Measure {
-        name: "route-under-change",
-        what: "5,000 requests/s for an HTTPRoute with shares of 3 to 1, a mirror, timeouts, and retries of which an endpoint that refuses makes use, while there are 5,000 others and 100 objects change every second",
-        kind: Kind::HttpRoute,
-        run: traffic::route_under_change,
-    },
-];
+/// How it is measured.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Run {
+    ChangeIdle,
+    TrafficRollingRestart,
+    TrafficKillPod,
+    UpgradeByHelm,
+    TrafficApiServerAway,
+    StartPlain,
+    ChangeBusy,
+    TrafficUnderChange,
+    ConsoleCost,
+    StartAnnotated,
+    ChangeAnnotated,
+    StartRoutes,
+    TrafficRouteUnderChange,
+}
+
+static MEASURES: LazyLock<Vec<Measure>> =
+    LazyLock::new(|| template::data("scale/measures.yaml").expect("a test reads the file"));
+
+impl Run {
+    fn of(self, stage: &mut Stage) -> Result<Findings> {
+        match self {
+            Run::ChangeIdle => change::idle(stage),
+            Run::TrafficRollingRestart => traffic::rolling_restart(stage),
+            Run::TrafficKillPod => traffic::kill_pod(stage),
+            Run::UpgradeByHelm => upgrade::by_helm(stage),
+            Run::TrafficApiServerAway => traffic::api_server_away(stage),
+            Run::StartPlain => start::plain(stage),
+            Run::ChangeBusy => change::busy(stage),
+            Run::TrafficUnderChange => traffic::under_change(stage),
+            Run::ConsoleCost => console::cost(stage),
+            Run::StartAnnotated => start::annotated(stage),
+            Run::ChangeAnnotated => change::annotated(stage),
+            Run::StartRoutes => start::routes(stage),
+            Run::TrafficRouteUnderChange => traffic::route_under_change(stage),
+        }
+    }
+}
 
 impl Measured for Measure {
-    fn name(&self) -> &'static str {
-        self.name
+    fn name(&self) -> &str {
+        &self.name
     }
 
-    fn what(&self) -> &'static str {
-        self.what
-    }
-}
-
-/// What came of a measure.
-#[derive(Default)]
-struct Findings {
-    figures: Vec<(&'static str, String)>,
-    goals: Goals,
-}
-
-impl Findings {
-    fn figure(&mut self, heading: &'static str, value: String) {
-        self.figures.push((heading, value));
-    }
-
-    fn goal(&mut self, what: impl Into<String>, met: bool) {
-        self.goals.push((what.into(), met));
-    }
-
-    fn section(self, source: String) -> Section {
-        let (headings, values) =
-            self.figures.into_iter().map(|(heading, value)| (heading.to_owned(), value)).unzip();
-        Section { table: vec![headings, values], goals: self.goals, source }
+    fn what(&self) -> &str {
+        &self.what
     }
 }
 
 /// Measures and prints.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let measures = measured::wanted(MEASURES, &arguments.only)?;
+    let measures = measured::wanted(&MEASURES, &arguments.only)?;
     if !arguments.inside {
-        crate::peers::forebay_binary()?;
+        crate::proxies::forebay_binary()?;
         ::cluster::binary()?;
         let ours: Vec<OsString> = env::args_os().skip(1).chain(["--inside".into()]).collect();
         return inside::enter(&ours);
@@ -193,20 +123,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     machine::raise_descriptor_limit();
     let interrupt = Interrupt::install()?;
     let mut stage: Option<Stage> = None;
-    measured::run(&measures, &interrupt, arguments.write.then(block).as_ref(), |measure| {
-        // One cluster ends before the next one begins.
-        let mut fit = match stage.take().filter(|stage| stage.kind == measure.kind) {
-            Some(fit) => fit,
-            None => Stage::set(arguments.percent, measure.kind, &interrupt)?,
-        };
-        let findings = (measure.run)(&mut fit)?;
-        stage = Some(fit);
-        Ok(findings.section(arguments.source(measure)))
-    })
+    let write = arguments.write.then(block);
+    measured::run(
+        &measures,
+        &interrupt,
+        write.as_ref(),
+        |measure| arguments.source(measure),
+        |measure| {
+            // One cluster ends before the next one begins.
+            let mut fit = match stage.take().filter(|stage| stage.kind == measure.kind) {
+                Some(fit) => fit,
+                None => Stage::set(arguments.percent, measure.kind, &interrupt)?,
+            };
+            let findings = measure.run.of(&mut fit)?;
+            stage = Some(fit);
+            Ok(findings)
+        },
+    )
 }
 
 fn block() -> Block {
-    Block { command: NAME, groups: vec![(TITLE, MEASURES.iter().map(|measure| measure.name).collect())] }
+    Block { command: NAME, groups: vec![(TITLE, MEASURES.iter().map(Measured::name).collect())] }
 }
 
 impl Arguments {
@@ -223,15 +160,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_says_what_was_found_and_whether_it_will_do() {
-        let mut findings = Findings::default();
-        findings.figure("failed", 3.to_string());
-        findings.goal("0 failed", false);
-        let text = findings.section("here".into()).text(&MEASURES[0]);
-        let expected = format!(
-            "#### create-idle\n\n{}\n\n| failed |\n|-------:|\n|      3 |\n\n- 0 failed: NOT MET\n- here\n",
-            MEASURES[0].what
-        );
-        assert_eq!(text, expected);
+    fn measures_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> = MEASURES.iter().map(Measured::name).collect();
+        assert_eq!(names.len(), MEASURES.len());
     }
 }

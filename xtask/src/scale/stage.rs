@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use cluster::{Client, Cluster, NODE_ADDRESS, Options, api_version};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use strum::IntoStaticStr;
 use tempfile::TempDir;
 
 use crate::ask::{self, Question};
@@ -21,7 +23,8 @@ use crate::child::{Program, free_address};
 use crate::gateway::Kubectl;
 use crate::interrupt::Interrupt;
 use crate::machine::Cpus;
-use crate::peers::forebay_binary;
+use crate::proxies::forebay_binary;
+use crate::template::{merged, render_file};
 
 /// The namespace of everything, the class, and its controller.
 pub(super) const SPACE: &str = "scale";
@@ -33,20 +36,22 @@ const PLACES: u32 = 200;
 const FILLERS: u32 = 4;
 /// Longest wait for anything in the cluster.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is measured for less time says little.
+/// The shortest time of a measurement.
 const TIME_MIN: Duration = Duration::from_secs(2);
 const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The least priority: what is measured, and the load, go first.
 pub(super) const NICENESS: u8 = 19;
 
-/// What leads to Services.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The kind of object that routes to Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Kind {
     Ingress,
     HttpRoute,
 }
 
-/// What the measures have in common. Fields are dropped in this order.
+/// The cluster and load of all measures. Fields are dropped in this order.
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) cpus: Cpus,
@@ -78,10 +83,10 @@ impl Stage {
         let images = BTreeMap::from([("forebay".to_owned(), vec![program])]);
         let cluster = Cluster::start(&Options { images, niceness: NICENESS, ..Options::default() })?;
         let client = Client::new(&cluster.kubeconfig())?;
-        prepare(&client)?;
+        apply(&client, "prepare", json!({}))?;
         if kind == Kind::HttpRoute {
             Kubectl::of(&cluster, folder.path())?.install_kinds(&cluster::gateway_crds("experimental")?)?;
-            prepare_gateway(&client)?;
+            apply(&client, "gateway", json!({}))?;
         }
         // The API refuses endpoints on loopback; the node's own address will do.
         let address = TcpListener::bind((NODE_ADDRESS, 0))?.local_addr()?;
@@ -135,20 +140,20 @@ impl Stage {
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
         command.args(arguments);
         if self.kind == Kind::HttpRoute {
-            // Who writes the status has to be the leader.
+            // The writer of the status has to be the leader.
             command.args(["--publish-status-address=192.0.2.1", "--election-id=leader"]);
             command.env("POD_NAMESPACE", SPACE);
         }
         let begun = Instant::now();
         let program = Program::start("forebay", command, &[], self.folder.path())?;
-        await_that(&self.interrupt, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
+        self.await_that("Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
         Ok(Forebay { program, http, admin, started: begun.elapsed() })
     }
 
     /// Waits until a host answers 200.
     pub(super) fn await_host(&self, forebay: &Forebay, host: &str) -> Result<()> {
         let mut asker = Asker::new(forebay.http, host);
-        await_that(&self.interrupt, host, || Ok(asker.status()? == 200))
+        self.await_that(host, || Ok(asker.status()? == 200))
     }
 
     /// Waits until the annotations of a host are in force: those that an answer shows.
@@ -161,7 +166,7 @@ impl Stage {
             path: "/1m",
             ..Question::default()
         };
-        await_that(&self.interrupt, &host, || {
+        self.await_that(&host, || {
             let answer = question.ask(forebay.http)?;
             let is_allowed = answer.header("Access-Control-Allow-Origin") == Some(&origin);
             let is_kept = answer.header("Set-Cookie").is_some();
@@ -169,13 +174,20 @@ impl Stage {
         })
     }
 
-    /// Waits until the cluster is as it is to be.
-    pub(super) fn await_that(&self, what: &str, holds: impl FnMut() -> Result<bool>) -> Result<()> {
-        await_that(&self.interrupt, what, holds)
+    /// Makes a Service whose one endpoint is the backend.
+    pub(super) fn expose(&self, client: &Client, name: &str) -> Result<()> {
+        let address = self.backend.address;
+        let values = json!({"name": name, "port": address.port(), "addresses": [address.ip()]});
+        apply(client, "service", values)
     }
 
-    /// As many Ingresses or routes and Services, and twice as many endpoints, as the goals are about. The first endpoint of each is the
-    /// backend; nobody listens at the second ones.
+    /// Waits until the cluster is as it is to be.
+    pub(super) fn await_that(&self, what: &str, holds: impl FnMut() -> Result<bool>) -> Result<()> {
+        self.interrupt.await_that(PATIENCE, what, holds)
+    }
+
+    /// As many Ingresses or routes and Services, and twice as many endpoints, as the goals are about. The
+    /// first endpoint of each is the backend; nobody listens at the second ones.
     pub(super) fn fill(&mut self) -> Result<()> {
         if self.is_filled {
             return Ok(());
@@ -184,7 +196,7 @@ impl Stage {
         let (many, kind) = (self.many(), self.kind);
         eprintln!("making {many} of kind {}, as many Services, and twice as many endpoints", kind.name());
         self.for_each_of_many(|client, number| {
-            many_objects(kind, number, backend)
+            many_objects(kind, number, backend)?
                 .iter()
                 .try_for_each(|object| client.post(&collection(object)?, object).map(drop))
         })?;
@@ -199,7 +211,7 @@ impl Stage {
             eprintln!("annotating {} Ingresses", self.many());
             self.for_each_of_many(|client, number| {
                 let metadata =
-                    json!({"name": many_name(number), "namespace": SPACE, "annotations": annotations(number)});
+                    json!({"name": many_name(number), "namespace": SPACE, "annotations": annotations(number)?});
                 client.merge(&json!({"kind": "Ingress", "metadata": metadata})).map(drop)
             })?;
             self.is_annotated = true;
@@ -215,8 +227,8 @@ impl Stage {
         })
     }
 
-    /// Waits until all routes have one, by what the API server says. It is asked for one after the other, since listing thousands again and
-    /// again would take from it what writing them needs.
+    /// Waits until all routes have one, by what the API server says. It is asked for one after the other,
+    /// since listing thousands again and again would take from it what writing them needs.
     pub(super) fn await_status(&self) -> Result<()> {
         let has_one = |name: &str| -> Result<bool> {
             let route = self.client.find("HTTPRoute", SPACE, name)?;
@@ -265,29 +277,14 @@ impl Kind {
     }
 
     /// One that leads from a host to a Service.
-    pub(super) fn object(self, name: &str, host: &str, service: &str) -> Value {
-        match self {
-            Kind::Ingress => ingress(name, host, service),
-            Kind::HttpRoute => route(name, host, &json!([{"backendRefs": [{"name": service, "port": 80}]}])),
-        }
+    pub(super) fn object(self, name: &str, host: &str, service: &str) -> Result<Value> {
+        single(self.into(), json!({"name": name, "host": host, "service": service}))
     }
 
-    /// What in one of many differs from round to round of changes.
-    pub(super) fn change(self, name: &str, round: u32) -> Value {
-        let seconds = 61 + round % 60;
-        match self {
-            Kind::Ingress => {
-                let annotations =
-                    json!({"nginx.ingress.kubernetes.io/proxy-read-timeout": seconds.to_string()});
-                let metadata = json!({"name": name, "namespace": SPACE, "annotations": annotations});
-                json!({"kind": "Ingress", "metadata": metadata})
-            }
-            Kind::HttpRoute => {
-                let backends = json!([{"name": name, "port": 80}]);
-                let rule = json!({"backendRefs": backends, "timeouts": {"request": format!("{seconds}s")}});
-                object("HTTPRoute", name, json!({"spec": {"rules": [rule]}}))
-            }
-        }
+    /// A patch of one of many objects, another one in each round.
+    pub(super) fn change(self, name: &str, round: u32) -> Result<Value> {
+        let template = format!("{}-change", <&str>::from(self));
+        single(&template, json!({"name": name, "seconds": 61 + round % 60}))
     }
 }
 
@@ -331,44 +328,26 @@ impl Asker {
     }
 }
 
-/// The namespace, the class and its controller.
-pub(super) fn prepare(client: &Client) -> Result<()> {
-    client.apply(&object("Namespace", SPACE, json!({})))?;
-    client.apply(&object("IngressClass", SPACE, json!({"spec": {"controller": CONTROLLER}})))?;
-    Ok(())
+/// The objects of a template in `xtask/scale`.
+pub(super) fn objects(template: &str, values: Value) -> Result<Vec<Value>> {
+    let values = merged(values, json!({"space": SPACE, "controller": CONTROLLER}))?;
+    let text = render_file(&format!("scale/{template}.yaml"), values)?;
+    serde_saphyr::from_multiple(&text).with_context(|| template.to_owned())
 }
 
-/// An Ingress of the class.
-pub(super) fn ingress(name: &str, host: &str, service: &str) -> Value {
-    let backend = json!({"service": {"name": service, "port": {"number": 80}}});
-    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
-    let rule = json!({"host": host, "http": {"paths": [path]}});
-    object("Ingress", name, json!({"spec": {"ingressClassName": SPACE, "rules": [rule]}}))
+/// The object of a template that has one.
+fn single(template: &str, values: Value) -> Result<Value> {
+    objects(template, values)?.pop().with_context(|| format!("{template} has no object"))
 }
 
-/// A class of Gateways, and a Gateway at Forebay's HTTP port.
-fn prepare_gateway(client: &Client) -> Result<()> {
-    let class = json!({"spec": {"controllerName": "forebay.io/gateway-controller"}});
-    client.apply(&object("GatewayClass", SPACE, class))?;
-    let listener = json!({"name": "http", "port": 80, "protocol": "HTTP"});
-    let gateway = json!({"spec": {"gatewayClassName": SPACE, "listeners": [listener]}});
-    client.apply(&object("Gateway", SPACE, gateway)).map(drop)
-}
-
-/// A route of the Gateway.
-pub(super) fn route(name: &str, host: &str, rules: &Value) -> Value {
-    let spec = json!({"parentRefs": [{"name": SPACE}], "hostnames": [host], "rules": rules});
-    object("HTTPRoute", name, json!({ "spec": spec }))
+/// Makes the objects of a template what they are there.
+pub(super) fn apply(client: &Client, template: &str, values: Value) -> Result<()> {
+    objects(template, values)?.iter().try_for_each(|object| client.apply(object).map(drop))
 }
 
 /// A Service, and a slice with its endpoints.
-pub(super) fn service(name: &str, port: u16, addresses: &[IpAddr]) -> [Value; 2] {
-    let endpoints: Vec<_> =
-        addresses.iter().map(|one| json!({"addresses": [one], "conditions": {"ready": true}})).collect();
-    let mut slice = object("EndpointSlice", name, json!({"addressType": "IPv4", "endpoints": endpoints}));
-    slice["ports"] = json!([{"port": port}]);
-    slice["metadata"]["labels"] = json!({"kubernetes.io/service-name": name});
-    [object("Service", name, json!({"spec": {"ports": [{"port": 80}]}})), slice]
+pub(super) fn service(name: &str, port: u16, addresses: &[IpAddr]) -> Result<Vec<Value>> {
+    objects("service", json!({"name": name, "port": port, "addresses": addresses}))
 }
 
 /// The name of an object of many, and the host that leads to it.
@@ -386,30 +365,16 @@ pub(super) fn many_addresses(number: u32, backend: SocketAddr) -> [IpAddr; 2] {
     [backend.ip(), nobody.into()]
 }
 
-/// Ten annotations as people have them, none of which keeps the asker out; some differ by Ingress.
-pub(super) fn annotations(number: u32) -> Value {
-    let pairs = [
-        ("affinity", "cookie".to_owned()),
-        ("cors-allow-origin", format!("https://team-{number}.example.com, https://*.example.org")),
-        ("enable-cors", "true".into()),
-        ("limit-rps", (1000 + number % 10).to_string()),
-        ("proxy-body-size", "8m".into()),
-        ("proxy-connect-timeout", "3".into()),
-        ("proxy-read-timeout", (61 + number % 60).to_string()),
-        ("rewrite-target", "/$1".into()),
-        ("use-regex", "true".into()),
-        ("whitelist-source-range", format!("127.0.0.0/8, 10.0.0.0/8, 192.0.2.{}/32", number % 256)),
-    ];
-    pairs
-        .map(|(name, value)| (format!("nginx.ingress.kubernetes.io/{name}"), Value::from(value)))
-        .into_iter()
-        .collect()
+/// The annotations of one of many.
+pub(super) fn annotations(number: u32) -> Result<Value> {
+    single("annotations", json!({"number": number}))
 }
 
-fn many_objects(kind: Kind, number: u32, backend: SocketAddr) -> [Value; 3] {
+fn many_objects(kind: Kind, number: u32, backend: SocketAddr) -> Result<Vec<Value>> {
     let name = many_name(number);
-    let [service, slice] = service(&name, backend.port(), &many_addresses(number, backend));
-    [service, slice, kind.object(&name, &many_host(number), &name)]
+    let mut objects = service(&name, backend.port(), &many_addresses(number, backend))?;
+    objects.push(kind.object(&name, &many_host(number), &name)?);
+    Ok(objects)
 }
 
 pub(super) fn object(kind: &str, name: &str, mut content: Value) -> Value {
@@ -423,7 +388,39 @@ fn collection(object: &Value) -> Result<String> {
     cluster::collection(object["kind"].as_str().unwrap_or_default(), SPACE)
 }
 
-fn await_that(interrupt: &Interrupt, what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
-    let answer = interrupt.poll(PATIENCE, || Ok(holds()?.then_some(())))?;
-    answer.with_context(|| format!("waited in vain for {what}"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_have_objects_with_their_values() -> Result<()> {
+        let backend = SocketAddr::from(([192, 0, 2, 9], 8080));
+        for kind in [Kind::Ingress, Kind::HttpRoute] {
+            let many = many_objects(kind, 7, backend)?;
+            let kinds: Vec<_> =
+                many.iter().map(|object| object["kind"].as_str().unwrap_or_default()).collect();
+            assert_eq!(kinds, ["Service", "EndpointSlice", kind.name()]);
+            assert!(many.iter().all(|object| object["metadata"]["namespace"] == SPACE));
+            assert_eq!(many[1]["endpoints"][0]["addresses"], json!(["192.0.2.9"]));
+            assert_eq!(many[1]["ports"], json!([{"port": 8080}]));
+        }
+        let change = Kind::HttpRoute.change("many-7", 62)?;
+        assert_eq!(change["spec"]["rules"][0]["timeouts"]["request"], "63s");
+        let change = Kind::Ingress.change("many-7", 62)?;
+        let annotation = "nginx.ingress.kubernetes.io/proxy-read-timeout";
+        assert_eq!(change["metadata"]["annotations"], json!({annotation: "63"}));
+        let annotations = annotations(7)?;
+        let values = annotations.as_object().context("annotations")?;
+        assert!(values.len() == 10 && values.values().all(Value::is_string), "{values:?}");
+        assert_eq!(values["nginx.ingress.kubernetes.io/limit-rps"], "1007");
+        let values = json!({"host": "a.test", "address": backend.ip(), "closed_port": 1, "shares": [3, 1]});
+        let route = &objects("route-with-shares", values)?[1];
+        assert_eq!(route["spec"]["rules"][0]["backendRefs"][1]["weight"], 1);
+        for (template, kind) in
+            [("prepare", "IngressClass"), ("gateway", "Gateway"), ("deployment", "Service")]
+        {
+            assert_eq!(objects(template, json!({}))?[1]["kind"], kind);
+        }
+        Ok(())
+    }
 }

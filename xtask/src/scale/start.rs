@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use cluster::Client;
 
-use super::Findings;
 use super::stage::{Forebay, SPACE, Stage, many_host};
+use crate::measured::Findings;
 
 /// Objects in an answer to a list, as client libraries ask for them.
 const PAGE: usize = 500;
 
-/// What the start may take beyond the API server's own listing, and how much may be resident then.
+/// Bounds of a start: the time beyond the API server's own listing, and resident memory.
 struct Goals {
     extra: Duration,
     resident_mib: u64,

@@ -14,14 +14,11 @@ use cluster::{Client, Cluster, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::Findings;
 use super::change::while_changing;
-use super::stage::{Forebay, SPACE, Stage, ingress, many_host, object, prepare, route, service};
+use super::stage::{Forebay, Kind, SPACE, Stage, apply, many_host, object, objects};
+use crate::measured::Findings;
 
 pub(super) const HOST: &str = "web.test";
-/// Seconds that a Pod goes on serving after it was told to end, as Deployments behind any ingress controller should.
-const PRE_STOP: u32 = 1;
-const PODS: u32 = 4;
 const RESTARTS: u32 = 10;
 /// How long a load lasts in which a restart or a kill has to fit.
 const ROUND: Duration = Duration::from_secs(8);
@@ -71,7 +68,7 @@ pub(super) fn kill_pod(stage: &mut Stage) -> Result<Findings> {
     let (mut total, mut findings) = (Total::default(), Findings::default());
     total.add(&outcomes);
     total.tell(&mut findings);
-    // What was in flight is at most what each of its connections carried.
+    // At most so many requests were in flight as the connections carry.
     let in_flight_max = 2 * CONNECTIONS as u64;
     findings.goal("no GET failed", total.failed_of("GET") == 0);
     findings.goal("no POST failed but those in flight on it", total.failed_of("POST") <= in_flight_max);
@@ -81,12 +78,9 @@ pub(super) fn kill_pod(stage: &mut Stage) -> Result<Findings> {
 pub(super) fn api_server_away(stage: &mut Stage) -> Result<Findings> {
     let mut api = Cluster::start(&Options { api_only: true, ..Options::default() })?;
     let client = Client::new(&api.kubeconfig())?;
-    prepare(&client)?;
-    let address = stage.backend.address;
-    for object in service("web", address.port(), &[address.ip()]) {
-        client.apply(&object)?;
-    }
-    client.apply(&ingress("web", HOST, "web"))?;
+    apply(&client, "prepare", json!({}))?;
+    stage.expose(&client, "web")?;
+    client.apply(&web()?)?;
     let forebay = stage.forebay_following(&api.kubeconfig())?;
     stage.await_host(&forebay, HOST)?;
     let away = stage.part_of_time(AWAY);
@@ -111,11 +105,8 @@ pub(super) fn under_change(stage: &mut Stage) -> Result<Findings> {
     stage.fill()?;
     let forebay = stage.forebay()?;
     // One of many, whose second endpoint nobody listens at, would measure connects that fail.
-    let address = stage.backend.address;
-    for object in service("web", address.port(), &[address.ip()]) {
-        stage.client.apply(&object)?;
-    }
-    stage.client.apply(&ingress("web", HOST, "web"))?;
+    stage.expose(&stage.client, "web")?;
+    stage.client.apply(&web()?)?;
     stage.await_host(&forebay, HOST)?;
     stage.await_host(&forebay, &many_host(0))?;
     let duration = stage.part_of_time(UNDER_CHANGE);
@@ -124,7 +115,7 @@ pub(super) fn under_change(stage: &mut Stage) -> Result<Findings> {
     let quiet = generator::run(&plan)?;
     let (changed, changes) = while_changing(stage, || generator::run(&plan))?;
     let changed = changed?;
-    stage.client.delete(&ingress("web", HOST, "web"))?;
+    stage.client.delete(&web()?)?;
     let p99 = |outcome: &Outcome| outcome.latency.percentile(99.0).as_secs_f64() * 1e6;
     let ratio = p99(&changed) / p99(&quiet);
     let mut findings = Findings::default();
@@ -146,27 +137,15 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     const SHARES: [u32; 2] = [3, 1];
     stage.fill()?;
     let forebay = stage.forebay()?;
-    let address = stage.backend.address;
-    let [web, slice] = service("web", address.port(), &[address.ip()]);
-    // Nobody listens at the second endpoint: what is sent there has to be tried again.
-    let [_, mut refusing] = service("web", CLOSED_PORT, &[address.ip()]);
-    refusing["metadata"]["name"] = "web-refusing".into();
-    for object in [web, slice, refusing] {
-        stage.client.apply(&object)?;
-    }
-    let path = json!({"type": "ReplaceFullPath", "replaceFullPath": "/0"});
-    let empty = json!({"type": "URLRewrite", "urlRewrite": {"path": path}});
-    let backend = |weight: u32, filters: Value| json!({"name": "web", "port": 80, "weight": weight, "filters": filters});
-    let mirror =
-        json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web", "port": 80}}});
-    let rule = json!({
-        "filters": [mirror],
-        "timeouts": {"request": "10s", "backendRequest": "5s"},
-        "retry": {"attempts": 2, "backoff": "1ms"},
-        "backendRefs": [backend(SHARES[0], json!([])), backend(SHARES[1], json!([empty]))],
+    stage.expose(&stage.client, "web")?;
+    let values = json!({
+        "host": HOST,
+        "address": stage.backend.address.ip(),
+        "closed_port": CLOSED_PORT,
+        "shares": SHARES,
     });
-    let route = route("web", HOST, &json!([rule]));
-    stage.client.apply(&route)?;
+    let objects = objects("route-with-shares", values)?;
+    objects.iter().try_for_each(|object| stage.client.apply(object).map(drop))?;
     stage.await_host(&forebay, HOST)?;
     let duration = stage.part_of_time(UNDER_CHANGE);
     let plan = Plan {
@@ -177,7 +156,7 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     };
     let (outcome, changes) = while_changing(stage, || generator::run(&plan))?;
     let outcome = outcome?;
-    stage.client.delete(&route)?;
+    stage.client.delete(&objects[1])?;
     let of_first = outcome.body_bytes as f64 / 1024.0 / outcome.answered.max(1) as f64;
     let off = of_first - f64::from(SHARES[0]) / f64::from(SHARES.iter().sum::<u32>());
     let mut findings = Findings::default();
@@ -191,7 +170,7 @@ pub(super) fn route_under_change(stage: &mut Stage) -> Result<Findings> {
     Ok(findings)
 }
 
-/// What all loads of the mix saw, by method.
+/// The results of all loads of the mix, by method.
 #[derive(Default)]
 pub(super) struct Total(Vec<(&'static str, u64, u64)>);
 
@@ -264,9 +243,14 @@ pub(super) fn under_mix<T>(
     })
 }
 
+/// The Ingress that leads to `web`.
+pub(super) fn web() -> Result<Value> {
+    Kind::Ingress.object("web", HOST, "web")
+}
+
 /// A Deployment behind Forebay, both ready.
 fn deploy(stage: &Stage) -> Result<Forebay> {
-    deploy_pods(stage, &ingress("web", HOST, "web"))?;
+    deploy_pods(stage, &web()?)?;
     let forebay = stage.forebay()?;
     stage.await_host(&forebay, HOST)?;
     Ok(forebay)
@@ -274,20 +258,7 @@ fn deploy(stage: &Stage) -> Result<Forebay> {
 
 /// A Deployment that is ready, and an Ingress that leads to it.
 pub(super) fn deploy_pods(stage: &Stage, ingress: &Value) -> Result<()> {
-    let labels = json!({"app": "web"});
-    let container = json!({
-        "name": "payload",
-        "image": "forebay",
-        "args": ["payload", "--host", "0.0.0.0", "--port", "8080"],
-        "ports": [{"name": "http", "containerPort": 8080}],
-        "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 1},
-        "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP}}},
-    });
-    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
-    let spec = json!({"replicas": PODS, "selector": {"matchLabels": labels}, "template": template});
-    stage.client.apply(&object("Deployment", "web", json!({"spec": spec})))?;
-    let spec = json!({"selector": labels, "ports": [{"port": 80, "targetPort": "http"}]});
-    stage.client.apply(&object("Service", "web", json!({"spec": spec})))?;
+    apply(&stage.client, "deployment", json!({}))?;
     stage.client.apply(ingress)?;
     stage.await_that("the Deployment", || is_rolled_out(&stage.client, "web"))
 }
@@ -301,13 +272,25 @@ pub(super) fn undeploy(stage: &Stage) -> Result<()> {
 
 /// Restarts the Deployment, and waits until the Pods from before are gone.
 fn restart(stage: &Stage, round: u32) -> Result<()> {
-    let before = names(&stage.client.list("Pod", SPACE)?);
     let template = json!({"metadata": {"annotations": {"round": round.to_string()}}});
-    stage.client.merge(&object("Deployment", "web", json!({"spec": {"template": template}})))?;
-    stage.await_that("the Deployment", || is_rolled_out(&stage.client, "web"))?;
-    stage.await_that("the Pods from before to go", || {
-        Ok(!names(&stage.client.list("Pod", SPACE)?).iter().any(|name| before.contains(name)))
-    })
+    let deployment = object("Deployment", "web", json!({"spec": {"template": template}}));
+    replace_pods(stage, "web", || stage.client.merge(&deployment).map(drop))
+}
+
+/// Changes what the Pods of a Deployment are made of, and waits until those from before are gone.
+pub(super) fn replace_pods(
+    stage: &Stage,
+    deployment: &str,
+    change: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let pods = || -> Result<Vec<String>> {
+        let pods = names(&stage.client.list("Pod", SPACE)?);
+        Ok(pods.into_iter().filter(|name| name.starts_with(deployment)).collect())
+    };
+    let before = pods()?;
+    change()?;
+    stage.await_that("the Deployment", || is_rolled_out(&stage.client, deployment))?;
+    stage.await_that("the Pods from before to go", || Ok(!pods()?.iter().any(|name| before.contains(name))))
 }
 
 /// Kills the process of one Pod.
@@ -336,7 +319,7 @@ fn is_ours(process: &Path) -> bool {
     fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "forebay")
 }
 
-pub(super) fn names(pods: &[Value]) -> Vec<String> {
+fn names(pods: &[Value]) -> Vec<String> {
     pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).map(ToOwned::to_owned).collect()
 }
 

@@ -9,21 +9,22 @@ use anyhow::{Result, ensure};
 use cluster::Helm;
 use serde_json::json;
 
-use super::Findings;
-use super::stage::{SPACE, Stage, ingress, object};
-use super::traffic::{HOST, Total, deploy_pods, is_rolled_out, names, plan, undeploy, under_mix};
+use super::stage::{SPACE, Stage, object};
+use super::traffic::{HOST, Total, deploy_pods, is_rolled_out, plan, replace_pods, undeploy, under_mix, web};
 use crate::ask::Question;
 use crate::child::free_address;
+use crate::measured::Findings;
 
 const RELEASE: &str = "upgraded";
 const CONTROLLER: &str = "upgraded-controller";
 const REPLICAS: usize = 2;
 const UPGRADES: u32 = 3;
-/// How long a load lasts in which an upgrade has to fit: each Pod goes on for its grace period, and then for the rest of its connections.
+/// How long a load lasts in which an upgrade has to fit: each Pod goes on for its grace period, and then for
+/// the rest of its connections.
 const ROUND: Duration = Duration::from_secs(60);
 
 pub(super) fn by_helm(stage: &mut Stage) -> Result<Findings> {
-    let mut web = ingress("web", HOST, "web");
+    let mut web = web()?;
     web["spec"]["ingressClassName"] = RELEASE.into();
     deploy_pods(stage, &web)?;
     let helm = Helm::install()?;
@@ -42,7 +43,9 @@ pub(super) fn by_helm(stage: &mut Stage) -> Result<Findings> {
     for round in 1..=upgrades {
         eprintln!("upgrade {round}");
         let begun = Instant::now();
-        let upgrade = || upgrade(stage, &helm, round).map(|()| begun.elapsed());
+        let upgrade = || {
+            replace_pods(stage, CONTROLLER, || run(stage, &helm, "upgrade", round)).map(|()| begun.elapsed())
+        };
         let (outcomes, took) = under_mix(&plan(balanced, HOST, ROUND), upgrade)?;
         let took = took?;
         ensure!(took < ROUND, "the load ended before the upgrade");
@@ -59,20 +62,6 @@ pub(super) fn by_helm(stage: &mut Stage) -> Result<Findings> {
     Ok(findings)
 }
 
-/// Changes what all Pods are made of, and waits until those from before are gone.
-fn upgrade(stage: &Stage, helm: &Helm, round: u32) -> Result<()> {
-    let of_release = || -> Result<Vec<String>> {
-        let pods = names(&stage.client.list("Pod", SPACE)?);
-        Ok(pods.into_iter().filter(|name| name.starts_with(CONTROLLER)).collect())
-    };
-    let before = of_release()?;
-    run(stage, helm, "upgrade", round)?;
-    stage.await_that("the release", || is_rolled_out(&stage.client, CONTROLLER))?;
-    stage.await_that("the Pods from before to go", || {
-        Ok(!of_release()?.iter().any(|name| before.contains(name)))
-    })
-}
-
 fn run(stage: &Stage, helm: &Helm, verb: &str, round: u32) -> Result<()> {
     let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/helm/forebay");
     let settings = format!(
@@ -80,20 +69,9 @@ fn run(stage: &Stage, helm: &Helm, verb: &str, round: u32) -> Result<()> {
          controller.ingressClassResource.controllerValue=forebay.test/{RELEASE},controller.ingressClass={RELEASE},\
          controller.service.type=ClusterIP,controller.replicaCount={REPLICAS}"
     );
-    let annotation = format!("controller.podAnnotations.round=n{round}");
-    helm.run([
-        verb,
-        RELEASE,
-        chart,
-        "--namespace",
-        SPACE,
-        &kubeconfig(stage),
-        "--set",
-        &settings,
-        "--set",
-        &annotation,
-    ])?;
-    Ok(())
+    let settings = format!("{settings},controller.podAnnotations.round=n{round}");
+    let place = ["--namespace", SPACE, &kubeconfig(stage), "--set", &settings];
+    helm.run([verb, RELEASE, chart].into_iter().chain(place)).map(drop)
 }
 
 fn kubeconfig(stage: &Stage) -> String {

@@ -1,120 +1,64 @@
-//! Circles among the modules of a crate: modules that import each other can be read and changed only together.
+//! Circles among the modules of a crate: modules that import each other can be read and changed only
+//! together.
 //!
-//! What a module uses is read from its paths. A name that is re-exported counts for the module that defines it. A module and those
-//! inside it do not count, nor do tests. Must not be in here: a parser of Rust. Names that come by a glob or from a macro are not seen.
+//! A use of a parent by its child counts like any other. Excepted uses are listed in `xtask/tidy.yaml`; that
+//! list may only shrink.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::Violation;
-use super::source::rust_files;
+use super::modules::{Edges, Module, Modules, name};
+use super::settings::unneeded;
 
-/// The crates in which there are no circles.
-const CRATES: &[&str] =
-    &["files", "model", "wire", "routing", "observe", "proxy", "control", "doctor", "bench", "forebay"];
-
-/// A module's path from the root of its crate, which is the empty one.
-type Module = Vec<String>;
-
-/// The modules of a crate.
-type Modules = BTreeMap<Module, Source>;
-
-/// What a module says.
-#[derive(Default)]
-struct Source {
-    file: PathBuf,
-    /// The paths in it, those of its imports included.
-    paths: BTreeSet<Vec<String>>,
-    /// What the names are that it imports or re-exports.
-    imports: BTreeMap<String, Vec<String>>,
-}
-
-pub(super) fn check(root: &Path) -> Result<Vec<Violation>> {
-    let mut violations = Vec::new();
-    for name in CRATES {
-        let folder = Path::new("crates").join(name).join("src");
-        let mut modules = Modules::new();
-        for file in rust_files(&root.join(&folder))? {
-            let within = file.strip_prefix(root.join(&folder))?;
-            let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            if let Some(module) = module_of(within) {
-                modules.insert(module, Source::read(&folder.join(within), &text));
-            }
-        }
-        violations.extend(circles(&modules));
+/// Violations of one package, whose excepted uses are each written as `user -> used`.
+pub(super) fn check(package: &str, modules: &Modules, edges: &Edges, excepted: &[String]) -> Vec<Violation> {
+    let mut counted = edges.clone();
+    for (module, used) in &mut counted {
+        used.retain(|used| !excepted.contains(&written(module, used)));
     }
-    Ok(violations)
+    let mut violations = circles(modules, &counted);
+    violations.extend(
+        excepted
+            .iter()
+            .filter(|excepted| !is_needed(edges, excepted))
+            .map(|excepted| unneeded(format!("circles of {package}: `{excepted}` is in none, take it out"))),
+    );
+    violations
 }
 
-/// The module that a file is, if it is not one of tests.
-fn module_of(file: &Path) -> Option<Module> {
-    let stem = file.with_extension("");
-    let mut module: Module = stem.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    module.pop_if(|last| matches!(last.as_str(), "lib" | "mod"));
-    (!module.iter().any(|part| part == "tests")).then_some(module)
+fn written(user: &Module, used: &Module) -> String {
+    format!("{} -> {}", name(user), name(used))
+}
+
+/// Whether the excepted use exists, and a path leads back from the used module to its user.
+fn is_needed(edges: &Edges, excepted: &str) -> bool {
+    let mut uses = edges.iter().flat_map(|(user, used)| used.iter().map(move |used| (user, used)));
+    uses.find(|(user, used)| written(user, used) == excepted)
+        .is_some_and(|(user, used)| way(edges, used, user).is_some())
 }
 
 /// Violations that name, between them, every module that is part of a circle, each on a shortest way around.
-fn circles(modules: &Modules) -> Vec<Violation> {
-    let edges: BTreeMap<&Module, BTreeSet<Module>> =
-        modules.iter().map(|(module, source)| (module, neighbours(modules, module, source))).collect();
+fn circles(modules: &Modules, edges: &Edges) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut known = BTreeSet::new();
     for (module, source) in modules {
-        let Some(way) = way_around(&edges, module).filter(|_| !known.contains(module)) else { continue };
-        let names: Vec<_> = way.iter().map(|module| module.join("::")).collect();
+        let Some(way) = way(edges, module, module).filter(|_| !known.contains(module)) else { continue };
+        let names: Vec<_> = way.iter().map(|module| name(module)).collect();
         known.extend(way);
         let message = format!("modules that import each other: {}", names.join(" -> "));
-        violations.push(Violation { file: source.file.clone(), line: 1, message });
+        violations.push(Violation::new(&source.file, 1, message));
     }
     violations
 }
 
-/// The modules that a module uses.
-fn neighbours(modules: &Modules, module: &Module, source: &Source) -> BTreeSet<Module> {
-    let used = source.paths.iter().filter_map(|path| resolve(modules, module, path));
-    used.filter(|used| !used.starts_with(module) && !module.starts_with(used)).collect()
-}
-
-/// The module that defines what a path names, if it is one of this crate.
-fn resolve(modules: &Modules, from: &Module, path: &[String]) -> Option<Module> {
-    let (first, rest) = path.split_first()?;
-    let begin = match first.as_str() {
-        "crate" => Module::new(),
-        "self" => from.clone(),
-        "super" => from.split_last()?.1.to_vec(),
-        name => step(modules, from, name)?,
-    };
-    rest.iter().try_fold(begin, |at, name| match name.as_str() {
-        "super" => Some(at.split_last()?.1.to_vec()),
-        name => Some(step(modules, &at, name).unwrap_or(at)),
-    })
-}
-
-/// The module that a name in a module leads to; none where it is an item of the module itself, or another crate.
-fn step(modules: &Modules, from: &Module, name: &str) -> Option<Module> {
-    let child = [from.as_slice(), &[name.to_owned()]].concat();
-    if modules.contains_key(&child) {
-        return Some(child);
-    }
-    let import = modules.get(from)?.imports.get(name)?;
-    (import.first().map(String::as_str) != Some(name)).then(|| resolve(modules, from, import)).flatten()
-}
-
-/// The shortest way from a module back to it.
-fn way_around<'m>(
-    edges: &'m BTreeMap<&'m Module, BTreeSet<Module>>,
-    from: &'m Module,
-) -> Option<Vec<&'m Module>> {
+/// The shortest path from one module to another, or to itself.
+fn way<'m>(edges: &'m Edges, from: &'m Module, to: &Module) -> Option<Vec<&'m Module>> {
     let mut ways = VecDeque::from([vec![from]]);
     let mut seen = BTreeSet::new();
     while let Some(way) = ways.pop_front() {
-        for next in edges.get(way.last()?).into_iter().flatten() {
+        for next in edges.get(*way.last()?).into_iter().flatten() {
             let longer = [way.as_slice(), &[next]].concat();
-            if next == from {
+            if next == to {
                 return Some(longer);
             }
             if seen.insert(next) {
@@ -125,108 +69,19 @@ fn way_around<'m>(
     None
 }
 
-impl Source {
-    fn read(file: &Path, text: &str) -> Self {
-        let mut source = Self { file: file.to_path_buf(), ..Self::default() };
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-        let tokens = tokens(code);
-        let mut at = 0;
-        while at < tokens.len() {
-            if tokens[at] == "use" {
-                let mut found = Vec::new();
-                at += 1 + read_path(&tokens[at + 1..], &[], &mut found);
-                source.paths.extend(found.iter().map(|(_, path)| path.clone()));
-                source.imports.extend(found);
-            } else if is_name(tokens[at]) && tokens.get(at + 1) == Some(&"::") {
-                let mut found = Vec::new();
-                at += read_path(&tokens[at..], &[], &mut found);
-                source.paths.extend(found.into_iter().map(|(_, path)| path));
-            } else {
-                at += 1;
-            }
-        }
-        source
-    }
-}
-
-/// Reads a path, or as many as its braces hold, each with the name that it is known by. Returns how many tokens that takes.
-fn read_path(tokens: &[&str], prefix: &[String], found: &mut Vec<(String, Vec<String>)>) -> usize {
-    let mut path = prefix.to_vec();
-    let mut at = 0;
-    loop {
-        match tokens.get(at) {
-            Some(&"{") => {
-                at += 1;
-                while tokens.get(at).is_some_and(|&token| token != "}") {
-                    at += if tokens[at] == "," { 1 } else { read_path(&tokens[at..], &path, found) };
-                }
-                return at + 1;
-            }
-            Some(&name) if is_name(name) => path.push(name.to_owned()),
-            _ => break,
-        }
-        at += 1;
-        if tokens.get(at) != Some(&"::") {
-            break;
-        }
-        at += 1;
-    }
-    path.pop_if(|last| last == "self" && !prefix.is_empty());
-    let alias = tokens.get(at + 1).filter(|_| tokens.get(at) == Some(&"as")).map(|alias| (*alias).to_owned());
-    at += if alias.is_some() { 2 } else { 0 };
-    if let Some(name) = alias.or_else(|| path.last().cloned()) {
-        found.push((name, path));
-    }
-    at.max(1)
-}
-
-fn is_name(token: &str) -> bool {
-    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
-}
-
-/// Names, `::` and single characters, without comments and texts.
-fn tokens(mut text: &str) -> Vec<&str> {
-    let mut tokens = Vec::new();
-    while !text.is_empty() {
-        let name = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-        let len = match text.as_bytes()[0] {
-            _ if text.starts_with("//") => text.find('\n').unwrap_or(text.len()),
-            b'"' => text_literal(text),
-            b'\'' if text.starts_with("'\"'") => 3,
-            _ if name > 0 => name,
-            _ if text.starts_with("::") => 2,
-            _ => text.chars().next().map_or(1, char::len_utf8),
-        };
-        let (token, rest) = text.split_at(len);
-        if name > 0 || token == "::" || matches!(token, "{" | "}" | "," | ";" | "*" | "<") {
-            tokens.push(token);
-        }
-        text = rest;
-    }
-    tokens
-}
-
-/// How long the text is that begins here.
-fn text_literal(text: &str) -> usize {
-    let mut is_escaped = false;
-    let end = text[1..].find(|c: char| {
-        let is_end = c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        is_end
-    });
-    end.map_or(text.len(), |end| end + 2)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::modules;
     use super::*;
 
-    fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let read = |(file, text): &(&str, &str)| {
-            let module = module_of(Path::new(file)).unwrap();
-            (module, Source::read(Path::new(file), text))
-        };
-        circles(&files.iter().map(read).collect()).into_iter().map(|violation| violation.message).collect()
+    fn found(files: &[(&str, &str)], excepted: &[&str]) -> Vec<String> {
+        let files = files.iter().map(|(file, text)| (Path::new(file), *text));
+        let modules = modules::from_files(Path::new(""), files);
+        let excepted: Vec<_> = excepted.iter().map(|&excepted| excepted.to_owned()).collect();
+        let violations = check("a", &modules, &modules::edges(&modules), &excepted);
+        violations.into_iter().map(|violation| violation.message).collect()
     }
 
     #[test]
@@ -242,7 +97,7 @@ mod tests {
             "modules that import each other: a -> b -> c -> a",
             "modules that import each other: d -> c -> a -> b -> d",
         ];
-        assert_eq!(found(&files), expected);
+        assert_eq!(found(&files, &[]), expected);
     }
 
     #[test]
@@ -255,23 +110,46 @@ mod tests {
             ("house/room.rs", "use super::cellar;"),
             ("house/cellar.rs", "use crate::other::Other;"),
         ];
-        assert!(found(&files).is_empty());
+        assert!(found(&files, &[]).is_empty());
         let cellar = ("house/room.rs", "use crate::user::User as _;");
         let files: Vec<_> = files.into_iter().filter(|(file, _)| *file != cellar.0).chain([cellar]).collect();
-        assert_eq!(found(&files), ["modules that import each other: house::room -> user -> house::room"]);
+        assert_eq!(
+            found(&files, &[]),
+            ["modules that import each other: house::room -> user -> house::room"]
+        );
     }
 
     #[test]
-    fn comments_texts_tests_and_parents_do_not_count() {
+    fn comments_texts_and_tests_do_not_count() {
         let files = [
             ("lib.rs", "use a::A;"),
             (
                 "a.rs",
-                "use crate::Root;\n// crate::b\nconst B: &str = \"crate::b::\\\"\";\n#[cfg(test)]\nmod tests { use crate::b; }",
+                "// crate::b\nconst B: &str = \"crate::b::\\\"\";\n#[cfg(test)]\nmod tests { use crate::b; }",
             ),
             ("b.rs", "use crate::a::A;\nuse h2::A;"),
-            ("a/inner.rs", "use super::A;"),
         ];
-        assert!(found(&files).is_empty());
+        assert!(found(&files, &[]).is_empty());
+    }
+
+    #[test]
+    fn parents_and_children_make_circles() {
+        let pair = [("lib.rs", ""), ("a.rs", "mod b;\nuse b::f;"), ("a/b.rs", "use super::A;")];
+        assert_eq!(found(&pair, &[]), ["modules that import each other: a -> a::b -> a"]);
+        let far = [("lib.rs", ""), ("cli.rs", "use crate::demo;"), ("demo.rs", "fn f() { cases::f() }")];
+        let cases = ("demo/cases.rs", "use crate::cli::Cli;");
+        let far: Vec<_> = far.into_iter().chain([cases]).collect();
+        assert_eq!(found(&far, &[]), ["modules that import each other: cli -> demo -> demo::cases -> cli"]);
+    }
+
+    #[test]
+    fn an_exception_holds_as_long_as_it_is_needed() {
+        let pair = [("lib.rs", ""), ("a.rs", "mod b;\nuse b::f;"), ("a/b.rs", "use super::A;")];
+        assert!(found(&pair, &["a::b -> a"]).is_empty());
+        let unneeded = ["circles of a: `a::c -> a` is in none, take it out"];
+        assert_eq!(found(&pair, &["a::b -> a", "a::c -> a"]), unneeded);
+        let mended = [("lib.rs", ""), ("a.rs", "mod b;"), ("a/b.rs", "use super::A;")];
+        let unneeded = ["circles of a: `a::b -> a` is in none, take it out"];
+        assert_eq!(found(&mended, &["a::b -> a"]), unneeded);
     }
 }

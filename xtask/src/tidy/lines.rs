@@ -5,26 +5,26 @@
 use std::path::Path;
 
 use super::Violation;
-use super::pages::{Page, prose};
+use super::files::File;
+use super::pages::prose;
 
 /// Characters, for all scripts.
-const WIDTH: usize = 110;
+pub(super) const WIDTH: usize = 110;
 /// The history of changes, to which everybody adds at once.
 const EXEMPT: &str = "CHANGELOG.md";
 /// Signs behind which a line of Chinese can be broken.
 const CHINESE_BREAKS: [char; 7] = ['，', '。', '；', '：', '、', '）', '？'];
 
-pub(super) fn check(pages: &[Page]) -> Vec<Violation> {
-    let checked = pages.iter().filter(|page| page.file != Path::new(EXEMPT));
+pub(super) fn check(pages: &[File]) -> Vec<Violation> {
+    let checked = pages.iter().filter(|page| page.path != Path::new(EXEMPT));
     checked.flat_map(too_long).collect()
 }
 
-fn too_long(page: &Page) -> impl Iterator<Item = Violation> {
+fn too_long(page: &File) -> impl Iterator<Item = Violation> {
     let long = prose(&page.text).filter(|(_, line)| !is_whole(line) && can_be_broken(line));
-    long.map(|(line, text)| Violation {
-        file: page.file.clone(),
-        line,
-        message: format!("{} characters: break the line before the {WIDTH}th", text.chars().count()),
+    long.map(|(line, text)| {
+        let count = text.chars().count();
+        Violation::new(&page.path, line, format!("{count} characters: break the line before the {WIDTH}th"))
     })
 }
 
@@ -34,7 +34,7 @@ fn is_whole(line: &str) -> bool {
 }
 
 /// Whether a line is too long, and has a place to break it that is neither in code nor in a link's address.
-fn can_be_broken(line: &str) -> bool {
+pub(super) fn can_be_broken(line: &str) -> bool {
     if line.chars().count() <= WIDTH {
         return false;
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn violations(file: &str, text: &str) -> Vec<usize> {
-        let page = Page { file: file.into(), text: text.into() };
+        let page = File { path: file.into(), text: text.into() };
         check(&[page]).into_iter().map(|violation| violation.line).collect()
     }
 

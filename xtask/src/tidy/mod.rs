@@ -3,16 +3,28 @@
 //! Must not be in here: what rustfmt, clippy or cargo-deny already say.
 
 mod circles;
+mod comments;
+mod files;
+mod layers;
 mod lines;
+mod modules;
 mod pages;
+mod settings;
 mod source;
+mod tokens;
 mod translations;
+mod tuples;
 mod workspace;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use walkdir::WalkDir;
+
+use crate::child::root;
+use settings::{Settings, listed};
+use workspace::Package;
 
 /// One thing that is not as it should be.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +36,7 @@ struct Violation {
 
 /// Prints every violation; an error where there is one.
 pub(crate) fn run() -> Result<()> {
-    let violations = check(&root())?;
+    let violations = check(root())?;
     for violation in &violations {
         println!("{violation}");
     }
@@ -32,19 +44,39 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn check(root: &Path) -> Result<Vec<Violation>> {
-    let mut violations = source::check(root)?;
-    violations.extend(circles::check(root)?);
-    violations.extend(workspace::check(root)?);
+    let packages = workspace::packages(root)?;
+    let settings = Settings::read()?;
+    let mut violations = settings.unknown(|name| packages.iter().any(|package| package.name == name));
+    for package in &packages {
+        violations.extend(check_package(root, package, &settings)?);
+    }
+    violations.extend(workspace::check(&packages, &settings.dependencies));
     let pages = pages::read(root)?;
     violations.extend(pages::check(root, &pages));
     violations.extend(lines::check(&pages));
-    violations.extend(translations::check(root, &pages)?);
+    violations.extend(translations::check(&pages));
     Ok(violations)
 }
 
-/// The workspace's folder, wherever this is run from.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
+/// The rules that look at one package at a time, with what is excepted for it.
+fn check_package(root: &Path, package: &Package, settings: &Settings) -> Result<Vec<Violation>> {
+    let name = package.name.as_str();
+    let files = files::read(root, WalkDir::new(root.join(&package.folder)), "rs")?;
+    let folder = package.folder.join("src");
+    let modules = modules::from_files(&folder, files.iter().filter_map(|file| file.below(&folder)));
+    let edges = modules::edges(&modules);
+    let mut violations = circles::check(name, &modules, &edges, listed(&settings.circles, name));
+    violations.extend(layers::check(&modules, &edges, listed(&settings.folders, name)));
+    violations.extend(tuples::check(name, &files, listed(&settings.tuples, name)));
+    violations.extend(comments::check(&files));
+    violations.extend(source::check(&files, &settings.words));
+    Ok(violations)
+}
+
+impl Violation {
+    fn new(file: impl Into<PathBuf>, line: usize, message: impl Into<String>) -> Violation {
+        Violation { file: file.into(), line, message: message.into() }
+    }
 }
 
 impl fmt::Display for Violation {
@@ -59,6 +91,8 @@ mod tests {
 
     #[test]
     fn the_repository_is_tidy() {
-        assert_eq!(check(&root()).expect("readable"), []);
+        let violations = check(root()).expect("readable");
+        let lines: Vec<_> = violations.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "{}", lines.join("\n"));
     }
 }

@@ -3,83 +3,48 @@
 //! Must not be in here: what a page says; addresses of other sites, since nothing in a test reaches them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use walkdir::WalkDir;
 
 use super::Violation;
+use super::files::{self, File};
 
 const INDEX: &str = "docs/index.md";
 
-/// A page, by its path from the root of the workspace.
-pub(super) struct Page {
-    pub(super) file: PathBuf,
-    pub(super) text: String,
-}
-
-impl Page {
-    pub(super) fn read_if_there(root: &Path, file: &str) -> Result<Option<Page>> {
-        let path = root.join(file);
-        let read = || fs::read_to_string(&path).with_context(|| path.display().to_string());
-        path.is_file().then(|| Ok(Page { file: file.into(), text: read()? })).transpose()
-    }
-}
-
 /// The pages at the root of the workspace, and all of `docs`.
-pub(super) fn read(root: &Path) -> Result<Vec<Page>> {
-    let mut folders = vec![root.join("docs")];
-    let mut files = entries(root)?;
-    while let Some(folder) = folders.pop() {
-        let (inner, found): (Vec<_>, Vec<_>) = entries(&folder)?.into_iter().partition(|path| path.is_dir());
-        folders.extend(inner);
-        files.extend(found);
-    }
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
-    files.sort();
-    let page = |path: PathBuf| {
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        Ok(Page { file: path.strip_prefix(root)?.to_path_buf(), text })
-    };
-    files.into_iter().map(page).collect()
+pub(super) fn read(root: &Path) -> Result<Vec<File>> {
+    let mut pages = files::read(root, WalkDir::new(root).max_depth(1), "md")?;
+    pages.extend(files::read(root, WalkDir::new(root.join("docs")), "md")?);
+    Ok(pages)
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    Ok(entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?)
-}
-
-pub(super) fn check(root: &Path, pages: &[Page]) -> Vec<Violation> {
+pub(super) fn check(root: &Path, pages: &[File]) -> Vec<Violation> {
     let mut violations = not_in_the_index(pages);
     violations.extend(dead_links(pages, |path| root.join(path).exists()));
     violations
 }
 
 /// The pages of `docs` that the index has no link to.
-fn not_in_the_index(pages: &[Page]) -> Vec<Violation> {
-    let index = pages.iter().find(|page| page.file == Path::new(INDEX));
+fn not_in_the_index(pages: &[File]) -> Vec<Violation> {
+    let index = pages.iter().find(|page| page.path == Path::new(INDEX));
     let named: BTreeSet<_> =
         index.into_iter().flat_map(links).filter_map(|link| Some(link.target(Path::new(INDEX))?.0)).collect();
     let missing = pages.iter().filter(|page| {
-        page.file.starts_with("docs") && page.file != Path::new(INDEX) && !named.contains(&page.file)
+        page.path.starts_with("docs") && page.path != Path::new(INDEX) && !named.contains(&page.path)
     });
-    missing
-        .map(|page| Violation {
-            file: page.file.clone(),
-            line: 1,
-            message: format!("{INDEX} has no link to it"),
-        })
-        .collect()
+    missing.map(|page| Violation::new(&page.path, 1, format!("{INDEX} has no link to it"))).collect()
 }
 
 /// Links to files of the repository that are not there, and to headings that a page does not have.
-fn dead_links(pages: &[Page], exists: impl Fn(&Path) -> bool) -> Vec<Violation> {
+fn dead_links(pages: &[File], exists: impl Fn(&Path) -> bool) -> Vec<Violation> {
     let anchors: BTreeMap<_, _> =
-        pages.iter().map(|page| (page.file.as_path(), anchors(&page.text))).collect();
+        pages.iter().map(|page| (page.path.as_path(), anchors(&page.text))).collect();
     let mut violations = Vec::new();
     for page in pages {
         for link in links(page) {
-            let Some((file, anchor)) = link.target(&page.file) else { continue };
+            let Some((file, anchor)) = link.target(&page.path) else { continue };
             let headings = anchors.get(file.as_path());
             let message = if !exists(&file) {
                 format!("{} leads to a file that is not there", link.to)
@@ -88,7 +53,7 @@ fn dead_links(pages: &[Page], exists: impl Fn(&Path) -> bool) -> Vec<Violation> 
             } else {
                 continue;
             };
-            violations.push(Violation { file: page.file.clone(), line: link.line, message });
+            violations.push(Violation::new(&page.path, link.line, message));
         }
     }
     violations
@@ -123,7 +88,7 @@ fn joined(folder: &Path, path: &str) -> PathBuf {
 }
 
 /// The links of a page, but for what stands in code.
-fn links(page: &Page) -> impl Iterator<Item = Link<'_>> {
+fn links(page: &File) -> impl Iterator<Item = Link<'_>> {
     prose(&page.text).flat_map(|(line, text)| {
         let outside_of_code = text.split('`').step_by(2).collect::<Vec<_>>();
         // A link's text may be code: only the bracket that closes it has to be outside.
@@ -160,12 +125,12 @@ pub(super) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
 mod tests {
     use super::*;
 
-    fn page(file: &str, text: &str) -> Page {
-        Page { file: file.into(), text: text.into() }
+    fn page(file: &str, text: &str) -> File {
+        File { path: file.into(), text: text.into() }
     }
 
-    fn dead(pages: &[Page]) -> Vec<String> {
-        let there = |path: &Path| pages.iter().any(|page| page.file == path);
+    fn dead(pages: &[File]) -> Vec<String> {
+        let there = |path: &Path| pages.iter().any(|page| page.path == path);
         dead_links(pages, there).iter().map(ToString::to_string).collect()
     }
 

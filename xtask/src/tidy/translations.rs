@@ -1,35 +1,32 @@
 //! Translations of pages, which must not be older than what they translate.
 //!
-//! A translation opens with the page that it translates and a digest of that page as it was then: a clone keeps no times of files, and the
-//! history does not say which lines have been translated. Must not be in here: links (`pages`).
+//! A translation opens with the page that it translates and a digest of that page as it was then: a clone
+//! keeps no times of files, and the history does not say which lines have been translated. Must not be in
+//! here: links (`pages`).
 
 use std::path::Path;
 
-use anyhow::Result;
-
 use super::Violation;
-use super::pages::Page;
+use super::files::File;
 use crate::dist::hex::sha256;
 
-/// Hexadecimal digits of the hash that are written down. They tell versions of one page apart, and keep nobody out.
+/// Hexadecimal digits of the hash that are written down. They tell versions of one page apart, and keep
+/// nobody out.
 const DIGITS: usize = 16;
 const HEAD: &str = "<!-- translates ";
 const HASH: &str = ", sha256 ";
 const TAIL: &str = " -->";
 
-pub(super) fn check(root: &Path, pages: &[Page]) -> Result<Vec<Violation>> {
-    let mut violations = Vec::new();
-    for page in pages.iter().filter(|page| is_translation(&page.file)) {
-        let source = match source(&page.text) {
-            Some((file, _)) => Page::read_if_there(root, file)?,
-            None => None,
-        };
-        violations.extend(judged(page, source.as_ref()));
-    }
-    Ok(violations)
+pub(super) fn check(pages: &[File]) -> Vec<Violation> {
+    let find = |file: &str| pages.iter().find(|page| page.path == Path::new(file));
+    let translations = pages.iter().filter(|page| is_translation(&page.path));
+    translations
+        .filter_map(|page| judged(page, source(&page.text).and_then(|(file, _)| find(file))))
+        .collect()
 }
 
-/// Whether the page is in another language by where it is: `README.zh-CN.md`, and all of a folder that is named after a language.
+/// Whether the page is in another language by where it is: `README.zh-CN.md`, and all of a folder that is
+/// named after a language.
 fn is_translation(file: &Path) -> bool {
     let names_language = |name: &str| {
         name.split_once('-').is_some_and(|(language, region)| {
@@ -42,7 +39,7 @@ fn is_translation(file: &Path) -> bool {
     file.to_str().is_some_and(|file| file.split(['/', '.']).any(names_language))
 }
 
-fn judged(page: &Page, source: Option<&Page>) -> Option<Violation> {
+fn judged(page: &File, source: Option<&File>) -> Option<Violation> {
     let message = match (self::source(&page.text), source) {
         (None, _) => format!("opens without `{HEAD}FILE{HASH}DIGEST{TAIL}`: say what it translates"),
         (Some((file, _)), None) => format!("translates {file}, which is not there"),
@@ -57,7 +54,7 @@ fn judged(page: &Page, source: Option<&Page>) -> Option<Violation> {
             )
         }
     };
-    Some(Violation { file: page.file.clone(), line: 1, message })
+    Some(Violation::new(&page.path, 1, message))
 }
 
 /// The page that is translated and its digest then, of the first line.
@@ -65,7 +62,8 @@ fn source(text: &str) -> Option<(&str, &str)> {
     text.lines().next()?.strip_prefix(HEAD)?.strip_suffix(TAIL)?.split_once(HASH)
 }
 
-/// What a translation depends on. Figures that a measurement writes between markers are left out: translations refer to them.
+/// The digest of the text that a translation depends on. Figures that a measurement writes between markers
+/// are left out: translations refer to them.
 fn digest(text: &str) -> String {
     let mut measured = false;
     let mut kept = String::with_capacity(text.len());
@@ -87,8 +85,8 @@ fn digest(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn page(text: &str) -> Page {
-        Page { file: "docs/zh-CN/a.md".into(), text: text.into() }
+    fn page(text: &str) -> File {
+        File { path: "docs/zh-CN/a.md".into(), text: text.into() }
     }
 
     fn message(translation: &str, source: Option<&str>) -> Option<String> {

@@ -1,140 +1,94 @@
-//! Which crate may depend on which, and what must never be built.
+//! Packages of the workspace, and the edges among them.
 //!
-//! Must not be in here: source files.
+//! Must not be in here: source files; packages of others, which `deny.toml` is about.
 
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use serde_json::Value;
+use anyhow::{Context, Result};
+use serde::Deserialize;
 
 use super::Violation;
+use super::settings::Lists;
+use crate::child::{cargo, output};
 
-/// The normal dependencies among our crates that ARCHITECTURE.md allows; there is no other.
-const EDGES: &[(&str, &[&str])] = &[
-    ("files", &[]),
-    ("model", &[]),
-    ("wire", &[]),
-    ("cache-disk", &[]),
-    ("routing", &["model"]),
-    ("observe", &["model"]),
-    ("proxy", &["files", "cache-disk", "model", "wire", "routing", "observe"]),
-    ("control", &["model", "observe"]),
-    ("doctor", &[]),
-    ("bench", &[]),
-    ("lab", &[]),
-    ("testkit", &[]),
-    (
-        "forebay",
-        &[
-            "files",
-            "cache-disk",
-            "model",
-            "wire",
-            "routing",
-            "observe",
-            "proxy",
-            "control",
-            "doctor",
-            "bench",
-            "lab",
-        ],
-    ),
-    ("adversary", &["testkit"]),
-    ("cluster", &[]),
-    ("field-cases", &[]),
-    ("xtask", &["bench", "cluster", "lab", "testkit"]),
-];
-
-/// Crates that must not come in by any way, and what is instead.
-const FORBIDDEN: &[(&str, &str)] = &[
-    ("ring", "cryptography is aws-lc-rs"),
-    ("openssl-sys", "TLS is rustls"),
-    ("serde_yaml", "archived; YAML is serde-saphyr"),
-    ("serde_yml", "unsound; YAML is serde-saphyr"),
-];
-
-pub(super) fn check(root: &Path) -> Result<Vec<Violation>> {
-    let metadata = cargo(root, &["metadata", "--no-deps", "--format-version", "1"])?;
-    let tree =
-        cargo(root, &["tree", "--workspace", "--target", "all", "--edges", "all", "--prefix", "none"])?;
-    let mut violations = forbidden_edges(&serde_json::from_str(&metadata)?);
-    violations.extend(forbidden_crates(&tree));
-    Ok(violations)
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
 }
 
-/// What is built counts: Cargo.lock also has what an optional feature that nobody turns on would bring.
-fn forbidden_crates(tree: &str) -> Vec<Violation> {
-    let is_built = |name: &str| tree.lines().any(|line| line.split(' ').next() == Some(name));
-    let found = FORBIDDEN.iter().filter(|(name, _)| is_built(name)).map(|(name, why)| Violation {
-        file: "Cargo.lock".into(),
-        line: 1,
-        message: format!("{name} must not be used ({why}); `cargo tree --invert {name}` shows who does"),
-    });
-    found.collect()
+/// A package of the workspace.
+#[derive(Deserialize)]
+pub(super) struct Package {
+    pub(super) name: String,
+    manifest_path: PathBuf,
+    /// Relative to the workspace's root.
+    #[serde(skip)]
+    pub(super) folder: PathBuf,
+    dependencies: Vec<Dependency>,
 }
 
-fn forbidden_edges(metadata: &Value) -> Vec<Violation> {
-    let empty = Vec::new();
-    let packages = metadata["packages"].as_array().unwrap_or(&empty);
-    let ours: BTreeSet<_> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `None` for a normal one.
+    kind: Option<String>,
+}
+
+/// All packages of the workspace.
+pub(super) fn packages(root: &Path) -> Result<Vec<Package>> {
+    let arguments = ["metadata", "--no-deps", "--locked", "--format-version", "1"];
+    let metadata = output(cargo().args(arguments).current_dir(root))?;
+    let mut packages = serde_json::from_str::<Metadata>(&metadata)?.packages;
+    for package in &mut packages {
+        let folder = package.manifest_path.parent().context("a manifest without a folder")?;
+        package.folder = folder.strip_prefix(root)?.to_path_buf();
+    }
+    Ok(packages)
+}
+
+/// The normal dependencies among our packages are those that are allowed.
+pub(super) fn check(packages: &[Package], allowed: &Lists) -> Vec<Violation> {
+    let is_ours = |name: &str| packages.iter().any(|package| package.name == name);
     let mut violations = Vec::new();
-    for package in packages {
-        let name = package["name"].as_str().unwrap_or_default();
-        let allowed = EDGES.iter().find(|(from, _)| *from == name).map(|(_, to)| *to);
-        let mut complain = |message| {
-            violations.push(Violation { file: format!("crates/{name}/Cargo.toml").into(), line: 1, message });
-        };
-        let Some(allowed) = allowed else {
-            complain(format!("{name} is not in the table of crates"));
+    for Package { name, folder, dependencies, .. } in packages {
+        let mut complain =
+            |message: String| violations.push(Violation::new(folder.join("Cargo.toml"), 1, message));
+        let Some(allowed) = allowed.get(name) else {
+            complain(format!("{name} is not in the table of packages"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().unwrap_or(&empty) {
-            let to = dependency["name"].as_str().unwrap_or_default();
-            let is_normal = dependency["kind"].is_null();
-            if is_normal && ours.contains(to) && !allowed.contains(&to) {
-                complain(format!("{name} must not depend on {to}"));
-            }
+        let normal = dependencies.iter().filter(|it| it.kind.is_none() && is_ours(&it.name));
+        for to in normal.map(|dependency| &dependency.name).filter(|to| !allowed.contains(to)) {
+            complain(format!("{name} must not depend on {to}"));
         }
     }
     violations
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo).args(arguments).arg("--locked").current_dir(root).output()?;
-    if !output.status.success() {
-        bail!("cargo {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_wrong_edge_is_found_and_a_dev_dependency_is_not() {
-        let dependency = |name, kind| json!({"name": name, "kind": kind});
-        let metadata = json!({"packages": [
-            {"name": "control", "dependencies": []},
-            {"name": "testkit", "dependencies": [dependency("control", Some("dev"))]},
-            {"name": "proxy", "dependencies": [dependency("control", None), dependency("libc", None)]},
-        ]});
+        let package = |name: &str, dependencies: &[(&str, Option<&str>)]| {
+            let dependency = |(name, kind): &(&str, Option<&str>)| Dependency {
+                name: (*name).into(),
+                kind: kind.map(Into::into),
+            };
+            let dependencies = dependencies.iter().map(dependency).collect();
+            let [manifest_path, folder] = ["crates/a/Cargo.toml", "crates/a"].map(PathBuf::from);
+            Package { name: name.into(), manifest_path, folder, dependencies }
+        };
+        let packages = [
+            package("control", &[]),
+            package("testkit", &[("control", Some("dev"))]),
+            package("proxy", &[("control", None), ("libc", None)]),
+            package("new", &[]),
+        ];
+        let allowed = ["control", "testkit", "proxy"].map(|name| (name.to_owned(), Vec::new())).into();
         let messages: Vec<_> =
-            forbidden_edges(&metadata).into_iter().map(|violation| violation.message).collect();
-        assert_eq!(messages, ["proxy must not depend on control"]);
-    }
-
-    #[test]
-    fn a_forbidden_crate_is_found_by_its_whole_name() {
-        let tree = "forebay v0.1.0 (/src)\nring-buffer v1.0.0\nserde_yml v0.0.1 (*)\n";
-        let messages: Vec<_> =
-            forbidden_crates(tree).into_iter().map(|violation| violation.message).collect();
-        assert_eq!(messages.len(), 1, "{messages:?}");
-        assert!(messages[0].starts_with("serde_yml must not be used"));
+            check(&packages, &allowed).into_iter().map(|violation| violation.message).collect();
+        assert_eq!(messages, ["proxy must not depend on control", "new is not in the table of packages"]);
     }
 }

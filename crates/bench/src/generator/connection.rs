@@ -18,7 +18,8 @@ pub(super) struct Connection {
     stream: Option<Stream>,
     state: State,
     reader: ResponseReader,
-    /// When opening began; none once the server has accepted the connection and the TLS handshake, if any, is complete.
+    /// When opening began; none once the server has accepted the connection and the TLS handshake, if any, is
+    /// complete.
     opening: Option<Instant>,
     /// Requests begun on this connection, and the variant of the last one.
     begun: u64,
@@ -78,7 +79,7 @@ pub(super) struct Turn {
     pub(super) unsolicited: bool,
 }
 
-/// What all connections of a thread share.
+/// State that all connections of a thread share.
 pub(super) struct Around {
     pub(super) requests: Requests,
     pub(super) epoll: Epoll,
@@ -86,7 +87,8 @@ pub(super) struct Around {
 }
 
 impl Connection {
-    /// Sends the next request, which was due at `due`; opens the connection first, if needed. The connection must be free.
+    /// Sends the next request, which was due at `due`; opens the connection first, if needed. The connection
+    /// must be free.
     pub(super) fn start(&mut self, due: Duration, begun: Duration, around: &Around, token: usize) -> Turn {
         let opened = if self.stream.is_none() { self.open(around, token) } else { Ok(()) };
         self.begun += 1;
@@ -149,14 +151,16 @@ impl Connection {
             }
             Err(error) if self.opening.is_some() => self.fail(News::NotConnected(error), turn),
             Err(_) => {
-                // The server may have sent an error response, but a request that was cut off has no response to check.
+                // The server may have sent an error response, but a request that was cut off has no response
+                // to check.
                 turn.begun = sent == 0;
                 self.fail(News::Lost, turn);
             }
         }
     }
 
-    /// Receives until a short read shows that no more data is there; with `ending`, until the end of the stream.
+    /// Receives until a short read shows that no more data is there; with `ending`, until the end of the
+    /// stream.
     fn receive(&mut self, around: &Around, buffer: &mut [u8], ending: bool, turn: &mut Turn) {
         while let Some(stream) = &mut self.stream {
             match stream.receive(buffer) {
@@ -208,10 +212,12 @@ impl Connection {
         }
     }
 
-    /// Closes the connection, and reports what that means for the request in flight, or for the one who waits for the close.
+    /// Closes the connection, and reports what that means for the request in flight, or for the one who waits
+    /// for the close.
     fn fail(&mut self, news: News, turn: &mut Turn) {
         match (std::mem::take(self).state, &mut turn.news) {
-            // The connection was closed in the same turn in which the response arrived, so that it is free at once.
+            // The connection was closed in the same turn in which the response arrived, so that it is free at
+            // once.
             (State::Closing, Some(News::Answered { closing, .. })) => *closing = false,
             (State::Closing, _) => turn.news = Some(News::Closed),
             (State::Idle, _) => {}

@@ -1,7 +1,7 @@
 //! The load generator: a [`Plan`] in, an [`Outcome`] out.
 //!
-//! Every response is checked, and every request is accounted for: the outcome has as many requests sent as the server counted. Must
-//! not be in here: the meaning of the figures, and how they are shown.
+//! Every response is checked, and every request is accounted for: the outcome has as many requests sent as
+//! the server counted. Must not be in here: the meaning of the figures, and how they are shown.
 
 mod clock;
 mod connection;
@@ -40,7 +40,7 @@ pub enum GeneratorError {
     /// No connection could be opened.
     #[error("cannot connect to {target}: {source}")]
     Unreachable {
-        /// The address.
+        /// Address that was connected to.
         target: SocketAddr,
         /// The last of several errors.
         source: io::Error,
@@ -48,7 +48,7 @@ pub enum GeneratorError {
     /// The server accepts connections, but TLS handshakes fail.
     #[error("no TLS with {target}: {source}")]
     Handshake {
-        /// The address.
+        /// Address that was connected to.
         target: SocketAddr,
         /// The last of several errors.
         source: io::Error,
@@ -65,7 +65,7 @@ pub enum GeneratorError {
 }
 
 impl GeneratorError {
-    /// What is wrong with the server's certificate; none if the error is another.
+    /// The reason why the server's certificate was rejected; none if the error is another.
     pub fn distrust(&self) -> Option<&'static str> {
         let GeneratorError::Handshake { source, .. } = self else { return None };
         let rustls::Error::InvalidCertificate(why) = source.get_ref()?.downcast_ref()? else { return None };
@@ -88,7 +88,8 @@ impl GeneratorError {
 ///
 /// # Errors
 ///
-/// When no connection can be opened at all, or no TLS handshake succeeds. Single failures are counted in the outcome instead.
+/// When no connection can be opened at all, or no TLS handshake succeeds. Single failures are counted in the
+/// outcome instead.
 pub fn run(plan: &Plan) -> Result<Outcome, GeneratorError> {
     run_watched(plan, &Progress::default())
 }

@@ -14,8 +14,8 @@ use crate::cpu::CpuTime;
 /// Longest latency that is recorded; longer ones count as this one.
 const LATENCY_MAX: Duration = Duration::from_hours(1);
 
-/// The outcome of a plan. Every request that was sent is in exactly one of `answered`, `errors` (except for [`Errors::connect`] and
-/// [`Errors::tls`]) and `unfinished`.
+/// The outcome of a plan. Every request that was sent is in exactly one of `answered`, `errors` (except for
+/// [`Errors::connect`] and [`Errors::tls`]) and `unfinished`.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Requests of which the sending began.
@@ -63,7 +63,7 @@ pub struct Errors {
     pub tls: u64,
     /// The connection ended or was reset before the response was complete.
     pub closed: u64,
-    /// Unexpected status.
+    /// Responses with an unexpected status.
     pub status: u64,
     /// Unexpected length of the body.
     pub length: u64,
@@ -257,7 +257,7 @@ impl Latency {
         Duration::from_nanos(self.0.value_at_percentile(percent))
     }
 
-    /// The longest.
+    /// The longest latency.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }

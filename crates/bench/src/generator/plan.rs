@@ -28,16 +28,19 @@ pub struct Plan {
     pub method: String,
     /// Headers besides Host, Content-Length and Connection.
     pub headers: Vec<(String, String)>,
-    /// Texts that requests have in turn in place of [`VARIANT`]; none where all requests are alike. All requests are made before the start.
+    /// Texts that requests have in turn in place of [`VARIANT`]; none where all requests are alike. All
+    /// requests are made before the start.
     pub variants: Arc<[String]>,
     /// The request's body; empty for none.
     pub body: Vec<u8>,
     /// Number of connections in use at once.
     pub connections: usize,
-    /// Requests on one connection before it is closed with `Connection: close`; `None` for as many as the server allows.
+    /// Requests on one connection before it is closed with `Connection: close`; `None` for as many as the
+    /// server allows.
     ///
-    /// The server is left to close first, so that the `TIME_WAIT` is on its side and the generator's port is free at once: a long
-    /// run does not use up the ports. HTTP/2 has no such request: there the generator sends GOAWAY and resets.
+    /// The server is left to close first, so that the `TIME_WAIT` is on its side and the generator's port is
+    /// free at once: a long run does not use up the ports. HTTP/2 has no such request: there the generator
+    /// sends GOAWAY and resets.
     pub requests_per_connection: Option<u64>,
     /// When requests are sent.
     pub pace: Pace,
@@ -53,11 +56,13 @@ pub struct Plan {
     pub threads: usize,
     /// The CPUs that the threads are pinned to, in turn; `None` for no pinning.
     pub cpus: Option<Vec<usize>>,
-    /// Never sleep, and yield the CPU instead. To wake a sleeping CPU takes some microseconds on a virtual machine, which are
-    /// counted for the one that wakes it, and so for the proxy: a byte relay at 20,000 requests per second took 23 us per request
-    /// with a generator that slept, and 16 us with one that did not.
+    /// Never sleep, and yield the CPU instead. To wake a sleeping CPU takes some microseconds on a virtual
+    /// machine, which are counted for the one that wakes it, and so for the proxy: a byte relay at 20,000
+    /// requests per second took 23 us per request with a generator that slept, and 16 us with one that did
+    /// not.
     pub awake: bool,
-    /// Run at the lowest priority: for background load that must not delay a latency measurement on the same CPUs.
+    /// Run at the lowest priority: for background load that must not delay a latency measurement on the same
+    /// CPUs.
     pub yielding: bool,
 }
 
@@ -79,8 +84,9 @@ pub enum Protocol {
 pub enum Pace {
     /// Closed loop: each connection sends its next request when it has the response, as wrk and ab do.
     Closed,
-    /// Open loop: requests are due at fixed times, evenly spread. Latency is measured from the due time, even if no connection was
-    /// free: otherwise a server that stalls would also stop the requests that measure the stall.
+    /// Open loop: requests are due at fixed times, evenly spread. Latency is measured from the due time, even
+    /// if no connection was free: otherwise a server that stalls would also stop the requests that measure
+    /// the stall.
     Open {
         /// Requests per second, over all connections.
         rate_per_second: f64,
@@ -95,7 +101,7 @@ pub enum Pace {
 /// The expected response; another one is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// Its status.
+    /// The expected status.
     pub status: Status,
     /// Length of the body; `None` for any complete body.
     pub body_bytes: Option<u64>,
@@ -123,7 +129,7 @@ impl Plan {
         Plan { targets: vec![target], path: path.into(), ..Plan::default() }
     }
 
-    /// Which variants there are: one that changes nothing where all requests are alike.
+    /// The variants of requests: one that changes nothing where all requests are alike.
     pub(super) fn variants(&self) -> impl Iterator<Item = &str> {
         let alike = self.variants.is_empty().then_some(VARIANT);
         alike.into_iter().chain(self.variants.iter().map(String::as_str))

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Outcome;
 
-/// Counters that grow while a plan runs. Workers update them once in a turn of their loop, not for each request.
+/// Counters that grow while a plan runs. Workers update them once in a turn of their loop, not for each
+/// request.
 #[derive(Debug, Default)]
 pub struct Progress {
     answered: AtomicU64,
@@ -22,7 +23,7 @@ pub struct SoFar {
     pub answered: u64,
     /// Errors of all kinds.
     pub failed: u64,
-    /// Connections opened.
+    /// Number of connections opened.
     pub connections_opened: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,

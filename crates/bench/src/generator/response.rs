@@ -21,8 +21,8 @@ pub(super) struct ResponseReader {
 }
 
 impl ResponseReader {
-    /// Takes `bytes`, all of which must belong to one response, since only one request is in flight. The number of body bytes is
-    /// added to `body_bytes`.
+    /// Takes `bytes`, all of which must belong to one response, since only one request is in flight. The
+    /// number of body bytes is added to `body_bytes`.
     pub(super) fn feed(
         &mut self,
         mut bytes: &[u8],

@@ -50,7 +50,8 @@ impl Schedule {
         Schedule { kind, end: plan.duration, left }
     }
 
-    /// The time at which the next request is due; `None` if there is none. `in_flight` is the number of requests in flight.
+    /// The time at which the next request is due; `None` if there is none. `in_flight` is the number of
+    /// requests in flight.
     pub(super) fn next(&self, now: Duration, in_flight: usize) -> Option<Duration> {
         let due = match self.kind {
             Kind::Closed => now,

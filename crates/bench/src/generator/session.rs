@@ -1,7 +1,7 @@
 //! One HTTP/2 connection of the generator, with the requests in flight on it.
 //!
-//! The `h2` library is polled when the socket is ready or there is something to send; there is no async runtime. Must not be in
-//! here: when requests are due, and how they are counted.
+//! The `h2` library is polled when the socket is ready or there is something to send; there is no async
+//! runtime. Must not be in here: when requests are due, and how they are counted.
 
 use std::cell::Cell;
 use std::io;
@@ -22,7 +22,8 @@ use super::response::Response;
 use super::stream::Stream;
 use super::transport::{Facts, Transport};
 
-/// Larger than the largest bodies for which latency is measured, so that none waits for flow control on this side.
+/// Larger than the largest bodies for which latency is measured, so that none waits for flow control on this
+/// side.
 const STREAM_WINDOW_BYTES: u32 = 4 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
 
@@ -172,8 +173,8 @@ impl Session {
         }
     }
 
-    /// Sends queued requests, as many as the server allows in flight. After a GOAWAY that is none; the next connection sends the
-    /// rest.
+    /// Sends queued requests, as many as the server allows in flight. After a GOAWAY that is none; the next
+    /// connection sends the rest.
     fn send_queued(&mut self, around: &Around, reports: &mut Vec<Report>) {
         let State::Open { sender, .. } = &mut self.state else { return };
         for (index, seat) in self.streams.iter_mut().enumerate() {
@@ -239,7 +240,8 @@ impl Session {
         }
     }
 
-    /// Ends a connection that has carried its number of requests: without a sender, the library sends GOAWAY and shuts down.
+    /// Ends a connection that has carried its number of requests: without a sender, the library sends GOAWAY
+    /// and shuts down.
     fn say_goodbye(&mut self) {
         if let State::Open { sender, mut connection } = std::mem::replace(&mut self.state, State::Closed) {
             drop(sender);
@@ -276,7 +278,9 @@ impl Seat {
                         let response =
                             Response { status: head.status().as_u16(), body_bytes: 0, persists: true };
                         let first_byte = around.clock.now();
-                        let (due, begun, body) = (*due, *begun, head.into_body());
+                        let due = *due;
+                        let begun = *begun;
+                        let body = head.into_body();
                         self.exchange = Exchange::Reading { due, begun, first_byte, response, body };
                     }
                     // The request was not processed, and is sent again (RFC 9113 section 8.7).
@@ -299,7 +303,9 @@ impl Seat {
                         }
                         Poll::Ready(Some(Err(error))) => return self.end(news_of(&error), turn),
                         Poll::Ready(None) => {
-                            let (due, begun, first_byte) = (*due, *begun, *first_byte);
+                            let due = *due;
+                            let begun = *begun;
+                            let first_byte = *first_byte;
                             let times = Times { due, begun, first_byte, end: around.clock.now() };
                             let news = News::Answered { times, response: *response, closing: false };
                             return self.end(news, turn);

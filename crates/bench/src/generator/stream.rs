@@ -56,7 +56,8 @@ impl Stream {
         })
     }
 
-    /// Sends. Returns how many of `bytes` were taken: 0 while the connection is being opened, or without room in the socket.
+    /// Sends. Returns how many of `bytes` were taken: 0 while the connection is being opened, or without room
+    /// in the socket.
     pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Clear(socket) => socket::send(socket, bytes),
@@ -75,8 +76,8 @@ impl Stream {
         }
     }
 
-    /// Reads. Returns the number of bytes, 0 at the end of the peer's stream, `None` if there is no data at the moment. Unlike
-    /// [`Stream::receive`] it works with a `buffer` of any size.
+    /// Reads. Returns the number of bytes, 0 at the end of the peer's stream, `None` if there is no data at
+    /// the moment. Unlike [`Stream::receive`] it works with a `buffer` of any size.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Stream::Clear(socket) => Ok(match socket::receive(socket, buffer)? {
@@ -105,7 +106,8 @@ impl Stream {
         Ok(set_socket_linger(socket, Some(Duration::ZERO))?)
     }
 
-    /// Whether this protocol can be used: it was agreed on by ALPN, or the stream is plain TCP with prior knowledge.
+    /// Whether this protocol can be used: it was agreed on by ALPN, or the stream is plain TCP with prior
+    /// knowledge.
     pub(super) fn agrees_on(&self, protocol: &[u8]) -> bool {
         match self {
             Stream::Clear(_) => true,
@@ -113,7 +115,8 @@ impl Stream {
         }
     }
 
-    /// Whether the TCP connection is open, even if the TLS handshake is not complete. Only TLS knows this before the first send.
+    /// Whether the TCP connection is open, even if the TLS handshake is not complete. Only TLS knows this
+    /// before the first send.
     pub(super) fn is_connected(&self) -> bool {
         matches!(self, Stream::Tls(stream) if stream.connected.is_some())
     }
@@ -190,7 +193,8 @@ impl TlsStream {
         };
         let drained = received < records.len();
         let (mut records, mut count) = (&records[..received], 0);
-        // rustls takes no more after the peer's close_notify; from then on only the end of the TCP stream counts.
+        // rustls takes no more after the peer's close_notify; from then on only the end of the TCP stream
+        // counts.
         while !records.is_empty() && self.session.read_tls(&mut records)? > 0 {
             self.process()?;
             count += self.take(&mut plain[count..])?;

@@ -25,12 +25,12 @@ use crate::epoll::{Epoll, Events, Ready};
 /// Size of the receive buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Number of failures to connect that end a run in which no connection was ever opened. Without it, a closed port would only use up
-/// CPU.
+/// Number of failures to connect that end a run in which no connection was ever opened. Without it, a closed
+/// port would only use up CPU.
 const CONNECT_FAILURES_MAX: u64 = 100;
 
-/// Pause of a place after a failure to connect, if connections were opened before: a server that restarts is counted as failing,
-/// and not flooded.
+/// Pause of a place after a failure to connect, if connections were opened before: a server that restarts is
+/// counted as failing, and not flooded.
 const CONNECT_REST: Duration = Duration::from_millis(10);
 
 /// The nice value for [`Plan::yielding`].
@@ -52,8 +52,8 @@ pub(super) struct Worker<'p> {
     outcome: Outcome,
 }
 
-/// Connections by protocol. Each request has a place: the number of its connection; with HTTP/2 plus the number of its stream times
-/// the number of connections.
+/// Connections by protocol. Each request has a place: the number of its connection; with HTTP/2 plus the
+/// number of its stream times the number of connections.
 enum Connections {
     Http1 { all: Vec<Connection>, buffer: Vec<u8> },
     Http2(Sessions),
@@ -169,7 +169,8 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    /// Waits for readiness, at most until then, and handles it. A request that becomes due is not delayed by the rest of a batch.
+    /// Waits for readiness, at most until then, and handles it. A request that becomes due is not delayed by
+    /// the rest of a batch.
     fn turn(&mut self, events: &mut Events, until: Duration) -> Result<(), GeneratorError> {
         let timeout = if self.plan.awake { Duration::ZERO } else { until.saturating_sub(self.now()) };
         match self.plan.pace {
@@ -317,12 +318,13 @@ impl Sessions {
     }
 }
 
-/// Pins the thread if the plan asks for it, and reduces its timer slack: the default of 50 us is as long as the pauses of an open
-/// loop at 20,000 requests per second.
+/// Pins the thread if the plan asks for it, and reduces its timer slack: the default of 50 us is as long as
+/// the pauses of an open loop at 20,000 requests per second.
 fn settle_thread(plan: &Plan, index: usize) -> io::Result<()> {
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
     if plan.yielding {
-        // In Linux the priority is that of a thread, and "the calling process" is the calling thread (setpriority(2)).
+        // In Linux the priority is that of a thread, and "the calling process" is the calling thread
+        // (setpriority(2)).
         rustix::process::setpriority_process(None, LOWEST_PRIORITY)?;
     }
     if let Some(cpus) = plan.cpus.as_deref().filter(|cpus| !cpus.is_empty()) {

@@ -28,10 +28,10 @@ pub(super) enum Step {
 
 pub(super) type Script = VecDeque<Step>;
 
-/// What a response says about the end of the connection.
+/// Header about the end of the connection in a response.
 #[derive(Clone, Copy)]
 enum Persistence {
-    /// Nothing: HTTP/1.1 connections persist by default.
+    /// No header: HTTP/1.1 connections persist by default.
     Implied,
     Close,
     /// `Connection: keep-alive`, which HTTP/1.0 needs.
@@ -90,7 +90,8 @@ pub(super) fn script(request: &Request, counts: Counts, peer: Option<SocketAddr>
     }
 }
 
-/// A body of so many bytes. Copied in large steps: byte by byte it would take the time of a benchmark of a cache, of which each miss has one of its own.
+/// A body of so many bytes. Copied in large steps: byte by byte it would take the time of a benchmark of a
+/// cache, of which each miss has one of its own.
 fn pieces(len: usize) -> Vec<u8> {
     let mut body = PIECE.repeat(len.div_ceil(PIECE.len()));
     body.truncate(len);

@@ -12,7 +12,7 @@ use super::request::{Progress, Request, RequestReader};
 use super::{Counters, increment};
 use crate::socket::{self, Received};
 
-/// What the connections of a thread share.
+/// State that the connections of a thread share.
 pub(super) struct Shared {
     pub(super) answers: Answers,
     pub(super) counters: Arc<Counters>,
@@ -34,11 +34,11 @@ pub(super) struct Connection {
     closing: bool,
 }
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 pub(super) enum Verdict {
     /// Readiness of its socket.
     Ready,
-    /// A time.
+    /// A point in time.
     Time(Instant),
     /// The connection has ended.
     Over,

@@ -1,7 +1,8 @@
 //! The static payload server of field case C, which the demo, the tests and the benchmarks use as a backend.
 //!
-//! When peers are measured it shares a CPU with the generator. So frequent responses are made once, and a request costs one receive
-//! and one send. Must not be in here: TLS, files, or anything artificial that makes a connection more expensive.
+//! When peers are measured it shares a CPU with the generator. So frequent responses are made once, and a
+//! request costs one receive and one send. Must not be in here: TLS, files, or anything artificial that makes
+//! a connection more expensive.
 
 mod answer;
 mod connection;
@@ -30,9 +31,9 @@ pub struct Payload {
 /// The counters of a payload server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Complete requests.
+    /// Number of complete requests.
     pub requests: u64,
-    /// Connections accepted.
+    /// Number of accepted connections.
     pub accepted: u64,
     /// Connections open now.
     pub open: u64,
@@ -86,7 +87,8 @@ impl Payload {
 
 impl Counters {
     fn read(&self) -> Counts {
-        // `closed` is read first, so that a connection that is opened and closed in between does not make `open` negative.
+        // `closed` is read first, so that a connection that is opened and closed in between does not make
+        // `open` negative.
         let closed = self.closed.load(Ordering::Relaxed);
         let accepted = self.accepted.load(Ordering::Relaxed);
         Counts {

@@ -48,7 +48,8 @@ struct Head {
 }
 
 impl RequestReader {
-    /// Takes from the front of `bytes` at most what belongs to one request, and returns the number of bytes taken.
+    /// Takes from the front of `bytes` at most what belongs to one request, and returns the number of bytes
+    /// taken.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(usize, Progress), Malformed> {
         if self.current.is_some() {
             return self.feed_body(bytes);

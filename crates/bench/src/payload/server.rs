@@ -1,4 +1,5 @@
-//! One thread of the payload server: accepts connections, and advances them when their sockets are ready or their time has come.
+//! One thread of the payload server: accepts connections, and advances them when their sockets are ready or
+//! their time has come.
 //!
 //! Must not be in here: HTTP.
 
@@ -23,7 +24,8 @@ const BUFFER_BYTES: usize = 64 * 1024;
 struct Server<'e> {
     epoll: &'e Epoll,
     connections: Slab<Connection>,
-    /// When to advance which connection. A slot may be empty or used by another connection by then, which does no harm.
+    /// When to advance which connection. A slot may be empty or used by another connection by then, which
+    /// does no harm.
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     shared: Shared,
 }

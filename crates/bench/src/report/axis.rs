@@ -14,7 +14,7 @@ const PERCENTILES: [f64; 8] = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.99
 /// Approximate number of labels on an axis.
 const TICKS: f64 = 5.0;
 
-/// An axis.
+/// An axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The title of the axis.
@@ -34,7 +34,8 @@ pub enum Scale {
     Logarithmic,
     /// Logarithmic, with a label for each doubling.
     Doubling,
-    /// Shares from 0 to below 1: from 90 % to 99 % is as far as from 99 % to 99.9 %, as in `HdrHistogram`'s plots.
+    /// Shares from 0 to below 1: from 90 % to 99 % is as far as from 99 % to 99.9 %, as in `HdrHistogram`'s
+    /// plots.
     Percentile,
 }
 

@@ -72,10 +72,10 @@ fn figures(figures: &[Figure]) -> String {
 }
 
 fn facts(facts: &[(String, String)]) -> String {
-    list("dl", "facts", facts.iter().map(pair))
+    list("dl", "facts", facts.iter().map(|(name, value)| pair(name, value)))
 }
 
-fn pair((name, value): &(String, String)) -> String {
+fn pair(name: &str, value: &str) -> String {
     format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value))
 }
 
@@ -124,7 +124,7 @@ fn note(note: &Note) -> String {
         Tone::Warning => "warning",
         Tone::Failure => "failure",
     };
-    let evidence = list("dl", "evidence", note.evidence.iter().map(pair));
+    let evidence = list("dl", "evidence", note.evidence.iter().map(|(name, value)| pair(name, value)));
     let remedy =
         if note.remedy.is_empty() { String::new() } else { format!("<pre>{}</pre>\n", escape(&note.remedy)) };
     format!(

@@ -1,7 +1,8 @@
 //! A report: plain data in, one HTML page with SVG plots out.
 //!
-//! The page needs no network and no scripts, and can be read in light and dark mode, on a screen and on paper. Must not be in here:
-//! HTTP, measurements, findings; the meaning of figures is known to the code that makes the [`Page`].
+//! The page needs no network and no scripts, and can be read in light and dark mode, on a screen and on
+//! paper. Must not be in here: HTTP, measurements, findings; the meaning of figures is known to the code that
+//! makes the [`Page`].
 
 mod axis;
 mod escape;
@@ -15,7 +16,7 @@ pub use number::Unit;
 /// A page. All texts are plain text; they are escaped.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
-    /// What it is about, in a line.
+    /// The subject, in a line.
     pub title: String,
     /// A sentence or two below the title.
     pub lead: String,
@@ -34,7 +35,7 @@ pub struct Figure {
     pub name: String,
     /// The number, with its unit.
     pub value: String,
-    /// What it is compared with, or how it was obtained; may be empty.
+    /// A comparison, or how the figure was obtained; may be empty.
     pub note: String,
 }
 
@@ -45,14 +46,14 @@ pub enum Block {
     Table(Table),
     /// Numbers as lines.
     Plot(Plot),
-    /// Conclusions.
+    /// A list of conclusions.
     Notes(Notes),
 }
 
 /// Numbers in rows. The first column names the row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Its heading.
+    /// Heading of the plot.
     pub title: String,
     /// A sentence below it; may be empty.
     pub note: String,
@@ -65,7 +66,7 @@ pub struct Table {
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// Its heading.
+    /// Heading of the table.
     pub title: String,
     /// A sentence below it; may be empty.
     pub note: String,
@@ -82,14 +83,15 @@ pub struct Plot {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// The pieces of the line: points in the order of x. Pieces are not connected. A point that is not finite is left out.
+    /// The pieces of the line: points in the order of x. Pieces are not connected. A point that is not finite
+    /// is left out.
     pub pieces: Vec<Vec<(f64, f64)>>,
 }
 
 /// Conclusions under one heading.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
-    /// Their heading.
+    /// Heading of the list.
     pub title: String,
     /// The text if there are no conclusions.
     pub none: String,
@@ -97,10 +99,10 @@ pub struct Notes {
     pub notes: Vec<Note>,
 }
 
-/// One conclusion.
+/// A conclusion with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// The colour.
+    /// Colour by severity.
     pub tone: Tone,
     /// A word with the same meaning as the colour.
     pub mark: String,
@@ -108,7 +110,7 @@ pub struct Note {
     pub text: String,
     /// The figures that it is based on: names and values.
     pub evidence: Vec<(String, String)>,
-    /// What to do, as a command or the text of a file; may be empty.
+    /// The remedy, as a command or the text of a file; may be empty.
     pub remedy: String,
 }
 

@@ -5,7 +5,7 @@
 /// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// A count.
+    /// A plain count.
     Count,
     /// Seconds since a start.
     Seconds,

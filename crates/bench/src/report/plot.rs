@@ -1,8 +1,7 @@
 //! Draws plots as SVG.
 //!
-//! Colours are written as attributes with their light variant. The page's style sheet replaces them: a style rule takes precedence
-//! over an attribute.
-//! Must not be in here: the meaning of what is plotted.
+//! Colours are written as attributes with their light variant. The page's style sheet replaces them: a style
+//! rule takes precedence over an attribute. Must not be in here: the meaning of what is plotted.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
@@ -13,7 +12,8 @@ use super::axis::Fitted;
 use super::escape::{escape, printable};
 use super::{Plot, Series};
 
-/// Colours of the series, in light and in dark mode. They differ in lightness too, for readers with a colour vision deficiency.
+/// Colours of the series, in light and in dark mode. They differ in lightness too, for readers with a colour
+/// vision deficiency.
 pub(super) const COLOURS: [(RGBColor, &str); 6] = [
     (RGBColor(0x1d, 0x5f, 0xc4), "#6cb2ff"),
     (RGBColor(0xd9, 0x5f, 0x0e), "#ffa657"),

@@ -61,7 +61,7 @@ fn segments(folder: &Path) -> Vec<std::path::PathBuf> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// `number` says whether what is found is a record that was written, byte for byte.
+    /// `number` checks that a record which is found was written so, byte for byte.
     #[test]
     fn nothing_is_found_that_was_not_written(
         lens in prop::collection::vec(0_usize..2000, 1..40),
@@ -92,7 +92,7 @@ proptest! {
         }
         let disk = open(folder.path(), size);
         numbers(&disk, keys());
-        // And it goes on.
+        // The disk works on.
         insert(&disk, "new", 9, 100);
         disk.flush(LONG);
         prop_assert_eq!(numbers(&disk, ["new".to_owned()]), [Some(9)]);

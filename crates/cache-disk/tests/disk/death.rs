@@ -8,7 +8,7 @@ use super::*;
 /// Names the folder to the process that is to die.
 const FOLDER: &str = "CACHE_DISK_TEST_FOLDER";
 
-/// Writes and says what it has written, until it is killed. Only where the test below asks for it.
+/// Writes records and prints their numbers until it is killed. Runs only where the test below starts it.
 #[test]
 fn writes_until_it_dies() {
     let Ok(folder) = std::env::var(FOLDER) else { return };

@@ -1,4 +1,4 @@
-//! Whose folder it is.
+//! Ownership of a folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -65,7 +65,7 @@ fn what_is_no_segment_is_not_touched() {
     assert_eq!(fs::read(folder.path().join("segment-7")).unwrap(), b"not ours");
 }
 
-/// What is open can still be read and written; once a new file is needed, nothing is lost but the cache.
+/// Open files can still be read and written; once a new file is needed, only the cache is lost.
 #[test]
 fn a_folder_that_vanishes() {
     let parent = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A disk without room: a file system in memory, smaller than the cache may become, in a namespace of its own.
+//! A disk without room: a file system in memory, smaller than the cache may become, in a namespace of its
+//! own.
 
 use std::process::Command;
 

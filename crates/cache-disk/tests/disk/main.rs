@@ -11,12 +11,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cache_disk::{Disk, Found, Record, Size};
+use cache_disk::{Disk, Record, Size, StoredRecord};
 
 /// Small segments, so that there are many.
 const SIZE: Size = Size { bytes: 1 << 20, segment_bytes: 32 << 10 };
 
-/// Nothing takes so long.
+/// Longest wait in a test; nothing takes so long.
 const LONG: Duration = Duration::from_secs(60);
 
 fn open(path: &Path, size: Size) -> Disk {
@@ -27,11 +27,11 @@ fn open(path: &Path, size: Size) -> Disk {
     disk
 }
 
-fn get(disk: &Disk, key: &str) -> Option<Found> {
+fn get(disk: &Disk, key: &str) -> Option<StoredRecord> {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(disk.get(key.as_bytes()))
 }
 
-/// A record with a body that can be told from any other: the key and a number, over and over.
+/// A record whose body is unique: the key and a number, over and over.
 fn record(key: &str, number: u64, len: usize) -> Record {
     let body = body(key, number, len);
     let (one, other) = body.split_at(len / 3);
@@ -50,8 +50,8 @@ fn insert(disk: &Disk, key: &str, number: u64, len: usize) {
     disk.insert(Bytes::from(key.to_owned()), record(key, number, len));
 }
 
-/// The number of a record that was found, which must be one that was written.
-fn number(key: &str, found: &Found) -> u64 {
+/// The number of a record that was found, which must have been written so.
+fn number(key: &str, found: &StoredRecord) -> u64 {
     let number = u64::from_le_bytes(found.meta[..].try_into().unwrap());
     assert_eq!(found.body, body(key, number, found.body.len()), "{key}");
     number

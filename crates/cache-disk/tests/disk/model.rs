@@ -1,4 +1,4 @@
-//! Any sequence of orders, beside a map that is told the same.
+//! Random sequences of orders, compared with a map that gets the same orders.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Carries out steps. `is_roomy`: nothing has to go for want of room, so that all must be found that was written.
+/// Executes steps. `is_roomy`: no record has to be removed for want of room, so that all must be found.
 fn follow(steps: &[Step], size: Size, is_roomy: bool) {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(folder.path(), size);

@@ -1,4 +1,4 @@
-//! What goes when there is no room, and what stays.
+//! Removal of segments if there is no room.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn what_is_asked_for_stays() {
     assert_eq!(numbers(&disk, ["hot".to_owned()]), [None]);
 }
 
-/// The purge is in the segment of the record that it is about, or in one that goes together with it.
+/// The purge is in the segment of the record that it applies to, or in one that is removed together with it.
 #[test]
 fn what_is_purged_is_not_written_once_more() {
     for between in 0..8 {
@@ -69,7 +69,8 @@ fn what_is_longer_than_a_segment_is_not_kept() {
     assert_eq!(disk.figures().dropped, 1);
 }
 
-/// More purges than are remembered: what is purged stays away, and of the rest only what is old is lost; after a restart as well.
+/// More purges than are kept: purged records stay away, and only old ones of the others are lost; after a
+/// restart as well.
 #[test]
 fn too_many_purges() {
     let folder = tempfile::tempdir().unwrap();
@@ -99,7 +100,7 @@ fn too_many_purges() {
     assert_eq!(numbers(&disk, keys()), [None, None, Some(1)]);
 }
 
-/// A thousand purges and more at once: all are kept to, and after a restart as well.
+/// A thousand purges at once: all are kept, after a restart as well.
 #[test]
 fn many_purges() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Translates one Ingress together with the objects around it, without serving the result, and collects the problems that it would
-//! have.
+//! Translates one Ingress together with the objects around it, without serving the result, and collects the
+//! problems that the Ingress would have.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
@@ -20,7 +20,8 @@ use crate::translate::ingress::hosts_of;
 use crate::translate::ingress::order::by_age;
 use crate::translate::translate;
 
-/// The objects that decide the class of an Ingress and the defaults of its annotations: classes and the settings.
+/// The objects that decide the class of an Ingress and the defaults of its annotations: classes and the
+/// settings.
 pub(super) fn rules(index: &Index, options: &Options) -> Index {
     let mut near = Index::default();
     near.namespaces.clone_from(&index.namespaces);
@@ -34,8 +35,9 @@ pub(super) fn rules(index: &Index, options: &Options) -> Index {
     near
 }
 
-/// The [`rules`], the stored version of the Ingress, the Ingresses that share a host with it, and the objects that these name.
-/// Endpoints are left out: they do not decide whether an Ingress is valid.
+/// The objects that can affect an Ingress: the [`rules`], the stored version of the Ingress, the Ingresses
+/// that share a host with it, and the objects that these name. Endpoints are left out, because they do not
+/// decide whether an Ingress is valid.
 pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> Index {
     let mut near = rules(index, options);
     let key = ingress.key();
@@ -51,8 +53,8 @@ pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Option
     near
 }
 
-/// Adds the Secrets that `tls` and annotations name. Whether an annotation may name a Secret of another namespace is decided later,
-/// by what reads the annotation.
+/// Adds the Secrets that `tls` and annotations name. Whether an annotation may name a Secret of another
+/// namespace is decided when the annotation is read.
 fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, options: &Options) {
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
     let of_tls = of_tls.map(|name| NsName::new(ingress.namespace(), &name.value));
@@ -98,7 +100,7 @@ impl DryRun<'_> {
         }
         let mut conflicts = self.conflicts(ingress);
         let before = self.near.ingresses.shared(&ingress.key());
-        // A conflict that the stored Ingress has already is no reason to refuse another change of it.
+        // A conflict that the stored Ingress already has is no reason to refuse another change.
         if let Some(before) = before.filter(|_| !conflicts.is_empty()) {
             let standing = messages(self.conflicts(before));
             conflicts.retain(|conflict| !standing.contains(&conflict.message));
@@ -117,8 +119,9 @@ impl DryRun<'_> {
         Verdict::of(&conflicts)
     }
 
-    /// Hosts of other namespaces which the Ingress did not have before and would own only because it is old. This has to be refused
-    /// here: an object has one creation time, and nothing records since when it names a host.
+    /// Hosts of other namespaces which the Ingress did not have before, and which it would own only because
+    /// of its age. They have to be refused here: an object has one creation time, and no field records when
+    /// the object first named a host.
     fn seizures(&self, ingress: &Sourced<Ingress>, before: Option<&Arc<Sourced<Ingress>>>) -> Vec<Problem> {
         let before = before.filter(|before| is_ours(before, self.near, self.options));
         let known: HashSet<_> = before.into_iter().flat_map(|before| hosts_of(before)).collect();
@@ -142,14 +145,14 @@ impl DryRun<'_> {
         new.into_iter().filter_map(seizure).collect()
     }
 
-    /// Conflicts with hosts and paths of other Ingresses. The Ingress is judged as the youngest of all, so that its age does not
-    /// let it take what it did not have before.
+    /// Conflicts with hosts and paths of other Ingresses. The Ingress is judged as the youngest of all, so
+    /// that its age does not win a host or path that it did not have before.
     fn conflicts(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
         let problems = self.as_youngest(ingress);
         problems.into_iter().filter(|problem| problem.reason == Reason::Conflict).collect()
     }
 
-    /// The problems of an Ingress that keeps its place in the order of age.
+    /// The problems of an Ingress that keeps its creation time.
     fn in_its_place(&self, ingress: &Arc<Sourced<Ingress>>) -> Vec<Problem> {
         let mut index = copy(self.near, |_| true);
         index.apply(&Object::Ingress(Arc::clone(ingress)));

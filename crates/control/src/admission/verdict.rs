@@ -18,7 +18,7 @@ const REASONS_MAX: usize = 20;
 /// Longest reason, in bytes. It needs a bound since a reason may quote a value of the object.
 const REASON_BYTES_MAX: usize = 512;
 
-/// Whether an object may be stored, and the warnings for its author. The object is refused if there is a reason to refuse it.
+/// The verdict: the refusals, and the warnings for the author. An object with a refusal is not stored.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     refusals: Vec<String>,
@@ -104,12 +104,13 @@ enum Weight {
     Refusal,
     /// The object is stored, and its author gets a warning.
     Warning,
-    /// The problem does not count: it cannot be judged at this moment, or the author need not know of it.
+    /// The problem has no consequence: it cannot be judged now, or the author need not know of it.
     Nothing,
 }
 
-/// Manifests may be applied in any order, so that an object that is still missing is no reason to refuse. Neither is a feature that
-/// Forebay does not have: what ingress-nginx admits is admitted.
+/// The consequence of each kind of problem. Manifests may be applied in any order, so a missing object is no
+/// reason to refuse. A feature that Forebay does not have is no reason either: ingress-nginx admits the
+/// object.
 fn weight_of(reason: Reason) -> Weight {
     match reason {
         Reason::Invalid
@@ -119,12 +120,12 @@ fn weight_of(reason: Reason) -> Weight {
         | Reason::Conflict
         | Reason::NotOwner => Weight::Refusal,
         Reason::Missing | Reason::Unsupported | Reason::NoEffect | Reason::Note => Weight::Warning,
-        // The index holds only those Secrets that a stored Ingress names, so that this Secret may well exist.
+        // The index holds only the Secrets that stored Ingresses name, so this Secret may well exist.
         Reason::Secret => Weight::Nothing,
     }
 }
 
-/// A text as one line of at most so many bytes.
+/// A text as a single line of at most `bytes_max` bytes.
 fn clipped(text: &str, bytes_max: usize) -> String {
     const ELLIPSIS: &str = "...";
     let is_line = |char: char| if char.is_control() { ' ' } else { char };

@@ -75,8 +75,8 @@ impl Kind {
         }
     }
 
-    /// The public key of a private key, encoded as in a certificate. None if the kind is not supported, the key is too small (RSA
-    /// below 2048 bits), or it cannot be decoded.
+    /// The public key of a private key, encoded as in a certificate. None if the kind is not supported, the
+    /// key is too small (RSA below 2048 bits), or the key cannot be decoded.
     fn public_key(&self, key: &PrivateKey) -> Option<Vec<u8>> {
         Some(match (self, key.encoding) {
             (Self::Rsa, KeyEncoding::Pkcs8) => {

@@ -1,6 +1,6 @@
 //! Reads certificates, keys and authorities from PEM, and checks that they belong together.
 //!
-//! Never in here: the objects that hold them, clocks, and the hosts that they are for.
+//! Never in here: the objects that hold them, clocks, and the hosts that a certificate serves.
 
 mod key;
 mod names;
@@ -85,7 +85,8 @@ pub(crate) fn authorities(trusted: &[u8], revoked: Option<&[u8]>) -> Result<Auth
     Ok(Authorities { certificates, revocations })
 }
 
-/// The authorities of the system that Forebay runs on, as OpenSSL finds them (`SSL_CERT_FILE`, `SSL_CERT_DIR`). They are read once.
+/// The authorities of the system that Forebay runs on, as OpenSSL finds them (`SSL_CERT_FILE`,
+/// `SSL_CERT_DIR`). They are read once.
 pub(crate) fn authorities_of_system() -> Arc<Authorities> {
     static READ: LazyLock<Arc<Authorities>> = LazyLock::new(|| {
         let loaded = rustls_native_certs::load_native_certs();

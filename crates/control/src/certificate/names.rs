@@ -26,8 +26,8 @@ impl Names {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether the certificate is for this host. "The left-most label may be `*`, which stands for one label" (RFC 6125 section
-    /// 6.4.3). A wildcard host is covered only by the same wildcard.
+    /// Whether the certificate is for this host. "The left-most label may be `*`, which stands for one label"
+    /// (RFC 6125 section 6.4.3). A wildcard host is covered only by the same wildcard.
     pub(super) fn cover(&self, host: &str) -> bool {
         let covers = |name: &str| match (name.split_once('.'), host.split_once('.')) {
             (Some(("*", of)), Some((label, domain))) => {
@@ -39,7 +39,7 @@ impl Names {
     }
 }
 
-/// Most names that a message lists: certificates of content delivery networks have hundreds.
+/// The most names that a message lists: certificates of content delivery networks have hundreds.
 const TOLD_MAX: usize = 5;
 
 impl fmt::Display for Names {

@@ -8,10 +8,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::{ConnectError, UserAddress};
 
-/// Where the addresses of a cluster's API server are in a Pod.
+/// The environment variable that holds the address of the cluster's API server in a Pod.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
-/// The address and the credentials that a user has.
+/// The address and the credentials of the user's cluster.
 pub(super) async fn configure(address: &UserAddress) -> Result<Config, ConnectError> {
     let Some((from, read)) = find(address) else { return Ok(Config::incluster()?) };
     let fail = |source| ConnectError::UserKubeconfig { from: from.clone(), source };
@@ -36,7 +36,7 @@ pub(super) async fn configure(address: &UserAddress) -> Result<Config, ConnectEr
     config_of(kubeconfig, context).await.map_err(fail)
 }
 
-/// What a kubeconfig says of a context, and the environment of proxies.
+/// The configuration of a context in a kubeconfig, with the proxy that the environment sets.
 pub(super) async fn config_of(
     kubeconfig: Kubeconfig,
     context: Option<String>,
@@ -45,7 +45,7 @@ pub(super) async fn config_of(
     let has_proxy = has_proxy(&kubeconfig, context.as_deref());
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    // kube asks NO_PROXY about the proxy, and not about the API server.
+    // kube matches NO_PROXY against the proxy's host instead of the API server's host.
     if !has_proxy && Matcher::from_env().intercept(&config.cluster_url).is_none() {
         config.proxy_url = None;
     }
@@ -61,7 +61,7 @@ fn has_proxy(kubeconfig: &Kubeconfig, context: Option<&str>) -> bool {
     proxy.is_some_and(|proxy| !proxy.is_empty())
 }
 
-/// The kubeconfig, and where it is. None for a Pod that has none.
+/// The kubeconfig, and the place where it was found. None for a Pod without a kubeconfig.
 fn find(address: &UserAddress) -> Option<(String, Result<Kubeconfig, KubeconfigError>)> {
     if let Some(path) = &address.kubeconfig {
         return Some((path.display().to_string(), Kubeconfig::read_from(path)));

@@ -13,7 +13,7 @@ use crate::objects::gateway_api::{BackendRef, HttpMatch, ValueMatch, ValueMatchT
 use crate::objects::{At, Backend};
 use crate::problem::{Problem, Reason, Severity};
 
-/// What `canary-weight` is a share of, if nothing greater is said.
+/// The total that `canary-weight` is a share of, unless `canary-weight-total` is greater.
 const WEIGHT_TOTAL: u32 = 100;
 
 /// A Service and the number of its port.
@@ -23,25 +23,25 @@ pub(super) struct Service {
     pub(super) port: u16,
 }
 
-/// An Ingress that takes a part of another one's requests.
+/// An Ingress that receives a share of another Ingress's requests.
 pub(super) struct Canary<'i> {
     annotations: &'i Annotations<'i>,
     backend: &'i Backend,
 }
 
-/// Canaries by namespace, host and path.
+/// Canaries by namespace, host, path and whether the path is exact.
 pub(super) struct Canaries<'i>(BTreeMap<(&'i str, Name, &'i str, bool), Canary<'i>>);
 
 /// Requests of a path that go to the same backends.
 pub(super) struct Share {
-    /// What requests have beside their path.
+    /// The headers that requests need in addition to their path.
     pub(super) headers: Vec<ValueMatch>,
     pub(super) backends: Vec<At<BackendRef>>,
     pub(super) remark: Option<String>,
 }
 
 impl<'i> Canaries<'i> {
-    /// Of several for one path the first counts.
+    /// Collects the canaries. If a path has several, the first one counts.
     pub(super) fn new(annotations: &'i [Annotations<'i>]) -> Self {
         let mut canaries = BTreeMap::new();
         for one in annotations {
@@ -68,7 +68,7 @@ impl<'i> Canaries<'i> {
     }
 }
 
-/// The Service that a backend names, or why there is none.
+/// The Service that a backend names, or the reason why there is none.
 pub(super) fn service(backend: &Backend, namespace: &str, index: &Index) -> Result<Service, String> {
     let (name, port) = backend.service().ok_or("no Service with a port is named")?;
     let number = match &port {
@@ -85,7 +85,7 @@ pub(super) fn service(backend: &Backend, namespace: &str, index: &Index) -> Resu
     Ok(Service { name: name.to_owned(), port: number })
 }
 
-/// Which requests of a path go where: those with certain headers first.
+/// The backends of a path, by header conditions; shares with conditions come first.
 pub(super) fn shares(
     main: &Service,
     canary: Option<&Canary<'_>>,
@@ -126,7 +126,8 @@ pub(super) fn shares(
 }
 
 impl Canary<'_> {
-    /// Headers that decide before chance does, and whether they are for the canary.
+    /// Header conditions, which take precedence over weights, each with whether its requests go to the
+    /// canary.
     fn conditions(&self) -> Vec<(ValueMatch, bool)> {
         let text = |name| self.annotations.text(name);
         let matching =

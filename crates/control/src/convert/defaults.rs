@@ -1,6 +1,6 @@
-//! What holds for all Ingresses that say nothing else: the `ConfigMap` of ingress-nginx, as far as it decides about routes.
+//! Defaults for all Ingresses: the keys of ingress-nginx's `ConfigMap` that affect routes.
 //!
-//! Never in here: what a running Forebay reads of the `ConfigMap` for routes of both kinds.
+//! Never in here: keys that a running Forebay applies to routes of both kinds.
 
 use crate::index::Index;
 use crate::options::Options;
@@ -12,16 +12,17 @@ const BODY_SIZE: &str = "1m";
 /// Settings for all Ingresses.
 #[derive(Debug)]
 pub(super) struct Defaults {
-    /// What it says for all Ingresses and annotations say for one, by the names of annotations; the body size in any case.
+    /// The settings for all Ingresses, by the name of the annotation that sets the same for one Ingress. The
+    /// body size is always included.
     pub(super) settings: Vec<(String, String)>,
     pub(super) ssl_redirect: bool,
     pub(super) force_ssl_redirect: bool,
     pub(super) redirect_status: u16,
-    /// What a proxy in front says of the client is believed.
+    /// The proxy trusts the client's address in headers of a proxy in front of it.
     pub(super) believes_hops: bool,
-    /// `Strict-Transport-Security` of responses over TLS; none for none.
+    /// The `Strict-Transport-Security` of responses over TLS; none to send none.
     pub(super) hsts: Option<String>,
-    /// Beginnings of paths that are not redirected to TLS.
+    /// The path prefixes that are not redirected to TLS.
     except: Vec<String>,
 }
 
@@ -56,13 +57,13 @@ impl Defaults {
         }
     }
 
-    /// Whether clients that ask for a path are not sent to TLS.
+    /// Whether a path is not redirected to TLS.
     pub(super) fn is_exempt(&self, path: &str) -> bool {
         self.except.iter().any(|begin| path.starts_with(begin.as_str()))
     }
 }
 
-/// The name of the annotation that says for one Ingress what a key says for all.
+/// The annotation that sets for one Ingress the setting of a key.
 fn annotation(key: &str) -> &str {
     let of_auth = key.strip_prefix("global-").filter(|rest| rest.starts_with("auth-"));
     of_auth.or_else(|| key.strip_prefix("forebay-")).unwrap_or(key)

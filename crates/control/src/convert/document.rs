@@ -1,6 +1,6 @@
 //! Documents of the result: objects of the Gateway API, with remarks.
 //!
-//! Never in here: which objects there are.
+//! Never in here: the selection of objects.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::yaml::{self, Remarks};
 use crate::objects::At;
 use crate::objects::gateway_api::GROUP;
 
-/// An object of the result, and what there is to say about it.
+/// An object of the result, with remarks.
 #[derive(Debug)]
 pub struct Document {
     kind: &'static str,
@@ -46,12 +46,13 @@ impl Document {
         Self { kind, value, remarks: Remarks::new() }
     }
 
-    /// Adds a remark about a field, which is named by its JSON pointer; an empty one is about the whole document.
+    /// Adds a remark about the field that a JSON pointer names; an empty pointer stands for the whole
+    /// document.
     pub(super) fn remark(&mut self, pointer: impl Into<String>, text: impl Into<String>) {
         self.remarks.push((pointer.into(), text.into()));
     }
 
-    /// Its kind.
+    /// The kind of the object.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -63,7 +64,7 @@ impl Document {
         value
     }
 
-    /// Writes it as YAML.
+    /// Writes the document as YAML.
     pub(super) fn write(&self, out: &mut String) {
         yaml::write(out, &self.value, &self.remarks);
     }
@@ -80,12 +81,12 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// A value that was read from no file.
+/// A value without a line, because it was read from no file.
 pub(super) fn at<T>(value: T) -> At<T> {
     At { value, line: 0 }
 }
 
-/// Values that were read from no file.
+/// Values without lines, because they were read from no file.
 pub(super) fn all<T>(values: impl IntoIterator<Item = T>) -> Vec<At<T>> {
     values.into_iter().map(at).collect()
 }

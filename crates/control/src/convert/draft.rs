@@ -1,6 +1,6 @@
-//! Routes before they have names: rules with what there is to say about them, and the hosts that have them.
+//! Routes before they have names: rules with remarks, and their hosts.
 //!
-//! Never in here: what rules consist of.
+//! Never in here: the content of rules.
 
 use super::document::at;
 use crate::objects::At;
@@ -8,46 +8,46 @@ use crate::objects::gateway_api::{
     Filter, FilterType, Header, HeaderModifier, HttpMatch, HttpRouteRule, ParentReference, PathModifierType,
 };
 
-/// How many matches a rule may have, and how many names a route.
+/// The most matches of a rule, and the most names of a route (Gateway API).
 pub(super) const MATCHES_MAX: usize = 64;
 const HOSTNAMES_MAX: usize = 16;
 
-/// A rule with what there is to say about it.
+/// A rule with remarks.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Made {
     pub(super) rule: HttpRouteRule,
     pub(super) remarks: Vec<String>,
-    /// Clients are not sent to TLS: certificate authorities look here.
+    /// The rule does not redirect to TLS, because certificate authorities fetch ACME challenges over HTTP.
     pub(super) is_exempt: bool,
-    /// It stays in clear as it is, since it redirects before anything else is done.
+    /// The rule stays the same at the listener of HTTP, because its redirect comes before every other filter.
     pub(super) is_first: bool,
 }
 
 /// A route before it has a name.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Draft {
-    /// Empty for all names.
+    /// Names of the hosts; empty for all hosts.
     pub(super) hostnames: Vec<String>,
     pub(super) parents: Vec<ParentReference>,
     pub(super) rules: Vec<Made>,
     pub(super) role: Role,
 }
 
-/// What a route is for.
+/// The purpose of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// At all listeners of its hosts.
+    /// The route is attached to all listeners of its hosts.
     Whole,
-    /// At those of HTTPS.
+    /// The route is attached to the HTTPS listeners.
     Secure,
-    /// At that of HTTP, for the most part to redirect.
+    /// The route is attached to the HTTP listener, usually to redirect.
     Clear,
-    /// From one name to another.
+    /// The route redirects from one name of a host to another.
     Www,
 }
 
 impl Made {
-    /// The same with a `Strict-Transport-Security` in its responses, unless it redirects.
+    /// The rule with a `Strict-Transport-Security` in its responses, unless the rule redirects.
     pub(super) fn told_to_stay(mut self, value: Option<&str>) -> Self {
         let redirects = |filter: &At<Filter>| filter.value.kind == FilterType::RequestRedirect;
         let Some(value) = value.filter(|_| !self.rule.filters.iter().any(redirects)) else { return self };
@@ -67,7 +67,7 @@ impl Made {
 }
 
 impl Draft {
-    /// Whether hosts with the same rules can be told in one route.
+    /// Whether hosts with the same rules fit into one route.
     pub(super) fn takes(&self, other: &Self) -> bool {
         let count = self.hostnames.len();
         self.role == other.role
@@ -95,7 +95,8 @@ pub(super) fn redirecting(matches: Vec<At<HttpMatch>>, filters: Vec<At<Filter>>)
     Made { rule, remarks: Vec::new(), is_exempt: false, is_first: false }
 }
 
-/// Puts rules that differ only in their matches together. A prefix that is replaced has to be the only match of its rule.
+/// Joins rules that differ only in their matches. A prefix that is replaced has to be the only match of its
+/// rule.
 pub(super) fn joined(made: Vec<Made>) -> Vec<Made> {
     let mut joined: Vec<Made> = Vec::new();
     for one in made {

@@ -1,4 +1,5 @@
-//! What holds for all requests of an Ingress and has a place in rules: filters and session persistence.
+//! Settings that hold for all requests of an Ingress and have a field in rules: filters and session
+//! persistence.
 //!
 //! Never in here: redirects, paths and backends.
 
@@ -22,12 +23,12 @@ const CORS: &[&str] = &[
     "cors-max-age",
 ];
 
-/// The defaults of ingress-nginx.
+/// The CORS defaults of ingress-nginx.
 const CORS_HEADERS: &str = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization";
 const CORS_METHODS: &str = "GET, PUT, POST, DELETE, PATCH, OPTIONS";
 const CORS_MAX_AGE: u32 = 1_728_000;
 
-/// What the Gateway API cannot say of a cookie for sessions.
+/// Settings of session cookies that the Gateway API cannot express.
 const COOKIE: &[&str] = &[
     "affinity-mode",
     "affinity-canary-behavior",
@@ -39,23 +40,23 @@ const COOKIE: &[&str] = &[
     "session-cookie-secure",
 ];
 
-/// What all rules of an Ingress have.
+/// The parts that all rules of an Ingress have in common.
 #[derive(Default)]
 pub(super) struct Common {
-    /// Filters but the one for paths and hosts.
+    /// The filters, without the one for paths and hosts.
     pub(super) filters: Vec<Filter>,
-    /// The host that backends are told.
+    /// The `Host` header for backends.
     pub(super) host: Option<String>,
-    /// `X-Forwarded-Prefix`, where a path is rewritten.
+    /// The value of `X-Forwarded-Prefix`, if a path is rewritten.
     pub(super) forwarded_prefix: Option<String>,
     pub(super) session: Option<SessionPersistence>,
     pub(super) remarks: Vec<String>,
-    /// Services of other namespaces that get copies of requests.
+    /// The Service of another namespace that gets copies of requests.
     pub(super) mirrored: Option<NsName>,
 }
 
 impl Common {
-    /// Reads what an Ingress says.
+    /// Reads the common settings of an Ingress.
     pub(super) fn read(annotations: &Annotations<'_>, index: &Index) -> Self {
         let mut common = Self::default();
         let is_literal = |text: &&str| !text.contains('$');
@@ -74,7 +75,7 @@ impl Common {
         common
     }
 
-    /// The filters of a rule whose path changes in this way.
+    /// The filters of a rule with this change of the path.
     pub(super) fn filters_with(&self, path: Option<PathModifier>, is_rewritten: bool) -> Vec<At<Filter>> {
         let mut filters = Vec::new();
         let hostname = self.host.as_deref().map(Into::into);
@@ -168,8 +169,9 @@ impl Common {
     }
 }
 
-/// In ingress-nginx, `*` allows all origins with the header `*`, at which browsers send no credentials whatever else is said. The
-/// Gateway API would name the origin, and with credentials let all sites act for their visitors.
+/// The CORS filter. In ingress-nginx, `*` allows all origins with the header `*`, and browsers never send
+/// credentials to such a response. The Gateway API would name the origin, and with credentials would let
+/// every site act for its visitors.
 fn cors(annotations: &Annotations<'_>) -> Option<Filter> {
     let is_on = annotations.is_on("enable-cors");
     annotations.pass_over(CORS);
@@ -195,7 +197,8 @@ fn cors(annotations: &Annotations<'_>) -> Option<Filter> {
     Some(Filter { kind: FilterType::CORS, cors: Some(Box::new(cors)), ..Filter::default() })
 }
 
-/// The Service of a URL that ends in the path and the query of a request: `http://name.namespace.svc.cluster.local$request_uri`.
+/// The Service of a URL that ends with the path and the query of the request:
+/// `http://name.namespace.svc.cluster.local$request_uri`.
 fn service_of(url: &str) -> Option<(NsName, u16)> {
     let rest = url.strip_prefix("http://")?;
     let end = rest.find(['/', '$']).unwrap_or(rest.len());

@@ -1,4 +1,4 @@
-//! Rules as those of a `GRPCRoute`.
+//! Conversion of the rules of a route to those of a `GRPCRoute`.
 
 use super::document::{all, at};
 use super::draft::{Draft, Made};
@@ -10,13 +10,13 @@ use crate::objects::gateway_api::{
 
 pub(super) const KIND: &str = GrpcRoute::KIND;
 
-/// The rules; none if one of them cannot be told of a service and its methods.
+/// The rules; none if one of them does not consist of a service and its methods.
 pub(super) fn spec(rules: &[Made]) -> Option<GrpcRouteSpec> {
     let rules = rules.iter().map(rule).collect::<Option<Vec<_>>>()?;
     Some(GrpcRouteSpec { rules: all(rules), ..GrpcRouteSpec::default() })
 }
 
-/// The same with the hosts and Gateways of a route.
+/// The spec with the hosts and Gateways of a route.
 pub(super) fn with(spec: GrpcRouteSpec, draft: &Draft) -> GrpcRouteSpec {
     let (parent_refs, hostnames) = (all(draft.parents.iter().cloned()), all(draft.hostnames.iter().cloned()));
     GrpcRouteSpec { parent_refs, hostnames, ..spec }

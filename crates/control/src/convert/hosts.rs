@@ -1,5 +1,5 @@
-//! What all Ingresses together say of each host: whether it is served over TLS and with which certificate, how its paths are compared,
-//! and its further names.
+//! The combined statements of all Ingresses about each host: TLS and certificate, the comparison of its
+//! paths, and its aliases.
 //!
 //! Never in here: documents.
 
@@ -17,34 +17,34 @@ use crate::options::Options;
 /// The name of a host; none for all names that no other host has.
 pub(super) type Name = Option<String>;
 
-/// What is known of a host.
+/// The combined properties of a host.
 #[derive(Debug, Default)]
 pub(super) struct Host {
-    /// An Ingress of the host has an entry in `spec.tls`, whichever hosts that names.
+    /// An Ingress of the host has an entry in `spec.tls`, even if the entry names other hosts.
     pub(super) has_tls: bool,
-    /// The Secret with its certificate.
+    /// The Secret with the host's certificate.
     pub(super) certificate: Option<NsName>,
     pub(super) mode: Mode,
-    /// It takes all paths.
+    /// The host has a route for the prefix `/`.
     pub(super) has_root: bool,
-    /// Further names, of the first Ingress that has some, and whether the certificate is for them.
+    /// Aliases from the first Ingress that has some, each with whether the certificate covers it.
     pub(super) aliases: Vec<(String, bool)>,
-    /// The path that clients who ask for `/` are sent to, of the first Ingress that has one.
+    /// The path to which `/` is redirected, from the first Ingress that has one.
     pub(super) app_root: Option<String>,
-    /// The name with or without `www.` from which clients are sent here.
+    /// The name with or without `www.` that redirects to this host.
     pub(super) redirected_from: Option<String>,
 }
 
 /// All hosts by name.
 pub(super) type Hosts = BTreeMap<Name, Host>;
 
-/// A rule of an Ingress: one of its hosts, with all paths that the Ingress has there.
+/// A rule of an Ingress: one host, with all paths that the Ingress declares for it.
 pub(super) struct Rule<'i> {
     pub(super) host: Name,
     pub(super) paths: Vec<&'i crate::objects::At<IngressPath>>,
 }
 
-/// The rules of an Ingress, those of the same host together. Hosts that are no names are left out; the translation reports them.
+/// The rules of an Ingress, joined by host. Invalid host names are left out; the translation reports them.
 pub(super) fn rules(ingress: &Ingress) -> Vec<Rule<'_>> {
     let mut rules: Vec<Rule<'_>> = Vec::new();
     for rule in ingress.spec.rules.iter().map(|rule| &rule.value) {
@@ -62,7 +62,7 @@ pub(super) fn rules(ingress: &Ingress) -> Vec<Rule<'_>> {
     rules
 }
 
-/// Looks at all Ingresses, the oldest first.
+/// Collects the hosts of all Ingresses, starting with the oldest Ingress.
 pub(super) fn look(ingresses: &[Annotations<'_>], index: &Index, options: &Options) -> Hosts {
     let mut hosts = Hosts::new();
     let mut declared: BTreeMap<Name, Vec<Declared<'_>>> = BTreeMap::new();
@@ -101,7 +101,7 @@ pub(super) fn look(ingresses: &[Annotations<'_>], index: &Index, options: &Optio
     hosts
 }
 
-/// A path as an Ingress has it.
+/// A path as an Ingress declares it.
 pub(super) fn declare<'i>(path: &'i IngressPath, target: Option<&'i str>) -> Declared<'i> {
     Declared {
         path: path.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/"),
@@ -140,7 +140,8 @@ impl Host {
     }
 }
 
-/// The entry of `spec.tls` for a host: the one that lists it, one with a wildcard for it, one whose certificate is for it, or one for all.
+/// The entry of `spec.tls` for a host: an entry that lists the host, or a wildcard for it, or whose
+/// certificate covers it, or an entry for all hosts.
 fn entry<'i>(ingress: &'i Sourced<Ingress>, host: &Name, index: &Index) -> Option<&'i IngressTls> {
     let entries = || ingress.spec.tls.iter().map(|entry| &entry.value);
     let Some(host) = host.as_deref() else { return entries().find(|entry| entry.secret_name.is_some()) };
@@ -159,7 +160,7 @@ fn entry<'i>(ingress: &'i Sourced<Ingress>, host: &Name, index: &Index) -> Optio
         .or_else(|| entries().find(|entry| entry.hosts.is_empty()))
 }
 
-/// The wildcard that has a name.
+/// The wildcard that matches a name.
 pub(super) fn wildcard_of(host: &str) -> Option<String> {
     let (first, rest) = host.split_once('.')?;
     (first != "*").then(|| format!("*.{rest}"))

@@ -1,4 +1,4 @@
-//! Which Ingresses cannot become `GRPCRoute`s, since a listener takes one kind of routes for each host.
+//! Ingresses that cannot become `GRPCRoute`s, because a listener accepts one kind of routes for each host.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use crate::names::NsName;
 use crate::objects::gateway_api::ParentReference;
 use crate::translate::gateway::hostnames;
 
-/// A route, and where it is attached.
-pub(super) struct Placed {
+/// A route, and the listener and host that it is attached to.
+pub(super) struct AttachedRoute {
     ingress: NsName,
     is_grpc: bool,
     hostnames: Vec<HostName>,
     parents: Vec<ParentReference>,
 }
 
-impl Placed {
+impl AttachedRoute {
     pub(super) fn new(ingress: NsName, is_grpc: bool, draft: &Draft) -> Self {
         let parsed = draft.hostnames.iter().filter_map(|name| HostName::parse_with_suffix(name).ok());
         let mut hostnames: Vec<_> = parsed.collect();
@@ -34,8 +34,9 @@ impl Placed {
 }
 
 /// The Ingresses whose `GRPCRoute`s have a host in common with an `HTTPRoute`.
-pub(super) fn in_conflict(placed: &[Placed]) -> BTreeSet<NsName> {
+pub(super) fn in_conflict(placed: &[AttachedRoute]) -> BTreeSet<NsName> {
     let (calls, requests): (Vec<_>, Vec<_>) = placed.iter().partition(|route| route.is_grpc);
-    let is_in_conflict = |call: &&&Placed| requests.iter().any(|request| request.is_in_the_way_of(call));
+    let is_in_conflict =
+        |call: &&&AttachedRoute| requests.iter().any(|request| request.is_in_the_way_of(call));
     calls.iter().filter(is_in_conflict).map(|call| call.ingress.clone()).collect()
 }

@@ -16,28 +16,28 @@ use crate::objects::gateway_api::{Gateway, ReferenceGrant};
 use crate::objects::{Map, Resource, Secret};
 use crate::options::Options;
 
-/// How many listeners a Gateway may have.
+/// The most listeners of a Gateway (Gateway API).
 const LISTENERS_MAX: usize = 64;
 
 const HTTP: &str = "http";
 const HTTPS: &str = "https";
 
-/// The Gateway that is made.
+/// The name, namespace and class of the Gateways to create.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Name of the Gateway.
+    /// Name of the first Gateway.
     pub name: String,
-    /// Its namespace.
+    /// Namespace of the Gateways.
     pub namespace: String,
-    /// Name of its `GatewayClass`.
+    /// Name of the `GatewayClass` of the Gateways.
     pub class: String,
 }
 
-/// Which listeners a host is served at.
+/// The listeners at which a host is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sections {
     pub(super) http: ParentReference,
-    /// None where TLS of the host does not end here.
+    /// The HTTPS listener; none where TLS of the host does not end here.
     pub(super) https: Option<ParentReference>,
 }
 
@@ -45,14 +45,14 @@ pub(super) struct Sections {
 pub(super) struct Listeners<'t> {
     target: &'t Target,
     all: Vec<Listener>,
-    /// The place in `all`, by scheme and host.
+    /// The index in `all`, by scheme and host.
     by_host: BTreeMap<(&'static str, Name), usize>,
-    /// Namespaces of routes.
+    /// Namespaces that have routes.
     namespaces: BTreeSet<String>,
 }
 
 impl<'t> Listeners<'t> {
-    /// Listeners for these hosts, with routes in these namespaces.
+    /// Creates listeners for these hosts, with routes in these namespaces.
     pub(super) fn new(
         hosts: &Hosts,
         namespaces: BTreeSet<String>,
@@ -120,7 +120,7 @@ impl<'t> Listeners<'t> {
         });
     }
 
-    /// Where a host is served. `namespace`: that of the route.
+    /// The listeners of a host, as a route in `namespace` refers to them.
     pub(super) fn of(&self, host: &Name, namespace: &str) -> Sections {
         let wildcard = host.as_deref().and_then(wildcard_of).map(Some);
         let find = |scheme| {
@@ -149,7 +149,7 @@ impl<'t> Listeners<'t> {
         }
     }
 
-    /// The Gateways, and what allows them to name Secrets of other namespaces.
+    /// The Gateways, and the grants that allow them to name Secrets of other namespaces.
     pub(super) fn documents(&self, index: &Index) -> Vec<Document> {
         let own = self.target.namespace.as_str();
         let mut documents = Vec::new();
@@ -204,8 +204,9 @@ impl<'t> Listeners<'t> {
     }
 }
 
-/// Whether a host needs a listener of its own for plain HTTP. In ingress-nginx a host that has no rule for a path answers 404; in the
-/// Gateway API the routes for more hosts would be asked then, unless the host has a listener.
+/// Whether a host needs a listener of its own for plain HTTP. In ingress-nginx a host without a rule for the
+/// path answers 404. In the Gateway API the routes of more general hosts would be tried then, unless the host
+/// has a listener.
 fn is_alone(name: &Name, host: &Host, hosts: &Hosts) -> bool {
     let Some(name) = name else { return false };
     let wildcard = wildcard_of(name).is_some_and(|wildcard| hosts.contains_key(&Some(wildcard)));

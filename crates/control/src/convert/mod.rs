@@ -1,13 +1,15 @@
-//! Makes Gateways, routes and policies of Ingresses, as YAML with remarks on what has no counterpart.
+//! Converts Ingresses to Gateways, routes and policies, as YAML with remarks on settings without a
+//! counterpart.
 //!
-//! `annotations` lends the annotations of an Ingress to those who convert them and knows what is left; `hosts` puts together what all
-//! Ingresses say of a host; `listeners` makes Gateways, `routes` the routes of one Ingress with its `paths`, `filters`, `redirects` and
-//! `backends`; `kinds` tells which of them cannot stand beside each other; `policy` takes what is left. `yaml` writes it down.
+//! `annotations` hands out the annotations of an Ingress and records which are left; `hosts` collects the
+//! statements of all Ingresses about a host; `listeners` creates Gateways, `routes` the routes of one Ingress
+//! with its `paths`, `filters`, `redirects` and `backends`; `kinds` detects routes that cannot be attached
+//! side by side; `policy` converts the rest. `yaml` writes the result.
 //!
-//! Where a field of the Gateway API does the same as an annotation, the annotation becomes that field. Where it does not, the annotation goes to
-//! a `ForebayPolicy`. What keeps requests away and can go to neither closes the route.
+//! An annotation becomes the field of the Gateway API that does the same. Without such a field it goes into a
+//! `ForebayPolicy`. A setting that restricts access and fits into neither closes the route.
 //!
-//! Never in here: reading manifests, and serving what is made.
+//! Never in here: reading manifests, and serving the result.
 
 mod annotations;
 mod backends;
@@ -44,26 +46,26 @@ use backends::Canaries;
 use defaults::Defaults;
 pub use document::Document;
 use filters::Common;
-use kinds::Placed;
+use kinds::AttachedRoute;
 use listeners::Listeners;
 pub use listeners::Target;
 use names::Names;
 use protocol::Protocol;
-use routes::{Claims, Surroundings, Wishes};
+use routes::{Claims, Context, Wishes};
 
 /// The controller of the classes that Forebay serves.
 const CONTROLLER: &str = "forebay.io/gateway-controller";
 
-/// What Ingresses have become.
+/// The result of converting Ingresses.
 #[derive(Debug, Default)]
 pub struct Conversion {
     /// The objects, in the order in which they are written.
     pub documents: Vec<Document>,
-    /// What is lost or left out, in the order of the Ingresses.
+    /// The settings that are lost or left out, in the order of the Ingresses.
     pub findings: Vec<Problem>,
-    /// How many Ingresses were converted.
+    /// The number of converted Ingresses.
     pub ingresses: usize,
-    /// How many were left out.
+    /// The number of Ingresses that were left out.
     pub left_out: usize,
 }
 
@@ -85,7 +87,7 @@ impl Conversion {
         format!("{list:#}\n")
     }
 
-    /// How many objects of each kind there are, by kind.
+    /// The number of objects of each kind.
     pub fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for document in &self.documents {
@@ -94,13 +96,13 @@ impl Conversion {
         counts
     }
 
-    /// Whether something of an Ingress is lost.
+    /// Whether a part of an Ingress is lost.
     pub fn loses(&self) -> bool {
         self.left_out > 0 || self.findings.iter().any(|problem| problem.severity != Severity::Notice)
     }
 }
 
-/// Converts all Ingresses of an index that Forebay serves, as their translation has it.
+/// Converts all Ingresses of an index that Forebay serves, with the problems of their translation.
 pub fn ingresses(index: &Index, options: &Options, target: &Target, translation: &Translation) -> Conversion {
     let mut as_http = BTreeSet::new();
     loop {
@@ -113,14 +115,15 @@ pub fn ingresses(index: &Index, options: &Options, target: &Target, translation:
     }
 }
 
-/// Converts them; those in `as_http` to no `GRPCRoute`s. Returns where routes are attached too.
+/// Converts the Ingresses; those in `as_http` never become `GRPCRoute`s. Returns also the attachments of the
+/// routes.
 fn convert(
     index: &Index,
     options: &Options,
     target: &Target,
     translation: &Translation,
     as_http: &BTreeSet<NsName>,
-) -> (Conversion, Vec<Placed>) {
+) -> (Conversion, Vec<AttachedRoute>) {
     let ours = index.ingresses.iter().filter(|ingress| is_ours(ingress, index, options)).count();
     let mut conversion = Conversion { findings: faults(&translation.problems), ..Conversion::default() };
     let taken =
@@ -139,7 +142,7 @@ fn convert(
     let policy = all.policies.take(&target.namespace, &target.name);
     conversion.of_gateway(index, target, &listeners, (&defaults, &policy));
     let canaries_by_path = Canaries::new(&canaries);
-    let around = Surroundings {
+    let around = Context {
         index,
         hosts: &hosts,
         listeners: &listeners,
@@ -158,17 +161,18 @@ fn convert(
     (conversion, all.placed)
 }
 
-/// What has been made of the Ingresses so far.
+/// The results of the Ingresses converted so far.
 struct All {
     claims: Claims,
-    /// The names of routes and of policies.
+    /// The names of the created routes and policies.
     routes: Names,
     policies: Names,
     /// The Services that have a policy for TLS.
     with_tls: BTreeSet<NsName>,
-    /// The kinds of routes that send copies to a Service of another namespace, by both.
+    /// The kinds of routes that mirror requests to a Service of another namespace, by Service and namespace
+    /// of the route.
     copied: BTreeMap<(NsName, String), BTreeSet<&'static str>>,
-    placed: Vec<Placed>,
+    placed: Vec<AttachedRoute>,
 }
 
 impl All {
@@ -219,7 +223,7 @@ impl Conversion {
         }
     }
 
-    fn of_ingress<'s>(&mut self, one: &'s Annotations<'s>, around: &Surroundings<'s>, all: &mut All) {
+    fn of_ingress<'s>(&mut self, one: &'s Annotations<'s>, around: &Context<'s>, all: &mut All) {
         let defaults = around.defaults;
         let force = one.boolean("force-ssl-redirect").unwrap_or(defaults.force_ssl_redirect);
         let with_certificate = one.boolean("ssl-redirect").unwrap_or(defaults.ssl_redirect);
@@ -287,14 +291,14 @@ impl Conversion {
     }
 }
 
-/// Where a route comes from.
+/// The origin of a route, for a remark.
 fn from(ingress: &Sourced<Ingress>) -> String {
     let origin = &ingress.origin;
     let file = origin.file.as_ref().map(|file| format!(", {}:{}", file.display(), origin.line));
     format!("{}{}", ingress.reference(), file.unwrap_or_default())
 }
 
-/// Lets routes of a namespace, of these kinds, name a Service of another.
+/// A grant that lets routes of these kinds name a Service of another namespace.
 fn grant(namespace: &str, service: &NsName, kinds: &BTreeSet<&str>) -> Document {
     let from =
         |kind: &&str| GrantFrom { group: GROUP.into(), kind: (*kind).into(), namespace: namespace.into() };

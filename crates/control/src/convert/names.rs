@@ -1,5 +1,5 @@
-//! Names of the objects that are made: two objects of one kind and namespace never share one, since the second would take the place
-//! of the first, with what that keeps away.
+//! Unique names for the created objects: two objects of one kind and namespace never share a name, because
+//! the second would replace the first, with its access restrictions.
 //!
 //! Never in here: kinds, each of which has names of its own.
 
@@ -13,12 +13,12 @@ use crate::names::NsName;
 pub(super) struct Names(BTreeSet<NsName>);
 
 impl Names {
-    /// Each Ingress keeps its own name for its first object.
+    /// Reserves the name of each Ingress for its first object.
     pub(super) fn kept_for(ingresses: &[Annotations<'_>]) -> Self {
         Self(ingresses.iter().map(|one| one.ingress.key()).collect())
     }
 
-    /// The name, with a number behind it where it is taken.
+    /// Takes the name, with a number at its end if the name is taken.
     pub(super) fn take(&mut self, namespace: &str, name: &str) -> String {
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);

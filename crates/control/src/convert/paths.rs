@@ -1,8 +1,9 @@
-//! The paths of Ingresses as matches of the Gateway API, with what takes their place for the backend.
+//! The paths of Ingresses as matches of the Gateway API, with the replacement paths for the backend.
 //!
-//! ingress-nginx: where one Ingress of a host asks for regular expressions or rewrites paths, all paths of the host are expressions, which
-//! match the beginning of a path in any letter case. Many of those that people write are prefixes all the same, and become prefixes if
-//! all of the host do: between kinds of matches, other rules decide which comes first.
+//! ingress-nginx: where one Ingress of a host requests regular expressions or rewrites paths, all paths of
+//! the host are expressions, which match the beginning of a path in any letter case. Many of these
+//! expressions are prefixes in fact. They become prefixes if all expressions of the host do, because other
+//! precedence rules hold between different kinds of matches.
 //!
 //! Never in here: hosts and backends.
 
@@ -14,48 +15,48 @@ use crate::objects::gateway_api::{PathMatch, PathMatchType, PathModifier, PathMo
 pub(super) struct Declared<'i> {
     pub(super) path: &'i str,
     pub(super) is_exact: bool,
-    /// What the Ingress says that backends get instead.
+    /// The path for the backend, as the Ingress declares it.
     pub(super) target: Option<&'i str>,
 }
 
-/// What a path becomes.
+/// The converted match of a path.
 #[derive(Debug, PartialEq)]
 pub(super) struct Converted {
     pub(super) path: PathMatch,
-    /// The path for the backend.
+    /// The replacement path for the backend.
     pub(super) change: Option<PathModifier>,
-    /// Why the rewrite cannot be written down.
+    /// The reason why the Gateway API cannot express the rewrite.
     pub(super) lacks: Option<String>,
-    /// Requests for this path are sent to the same with a slash behind it.
+    /// The path to redirect to, with a slash at its end, for requests that lack the slash.
     pub(super) adds_slash_to: Option<String>,
-    /// What is compared in another way than before.
+    /// The difference from the comparison in ingress-nginx.
     pub(super) remark: Option<&'static str>,
 }
 
-/// How the paths of a host are compared.
+/// The comparison of a host's paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// As `pathType` says.
+    /// The paths are compared as `pathType` says.
     #[default]
     Plain,
-    /// As expressions, all of which are prefixes in fact.
+    /// The paths are expressions, all of which are prefixes in fact.
     Prefixes,
-    /// As expressions.
+    /// The paths are regular expressions.
     Expressions,
 }
 
-/// A path that is a prefix with something behind it.
+/// A path expression that consists of a prefix and one of the [`TAILS`].
 struct Shape<'p> {
     prefix: &'p str,
-    /// The capture that holds what follows.
+    /// The capture that holds the rest of the path.
     rest: Option<Capture>,
 }
 
-/// A capture: its number, and whether what it holds begins with a slash.
+/// A capture: its number, and whether its text begins with a slash.
 #[derive(Clone, Copy)]
 struct Capture(u8, bool);
 
-/// What people write behind a prefix, and the capture that holds the rest of the path.
+/// Expressions that users write after a prefix, each with the capture of the rest of the path.
 const TAILS: &[(&str, Option<Capture>)] = &[
     ("(/|$)(.*)", Some(Capture(2, false))),
     ("/(.*)", Some(Capture(1, false))),
@@ -65,26 +66,26 @@ const TAILS: &[(&str, Option<Capture>)] = &[
     ("/.*", None),
 ];
 
-/// What is said of an expression that becomes a prefix.
+/// The remark about an expression that becomes a prefix.
 const AS_PREFIX: &str = "A prefix of whole path elements, in these letters. In ingress-nginx it is a regular expression, which matches the \
                          beginning of a path in any letter case.";
 
 impl Converted {
-    /// A match alone.
+    /// A match without a replacement path or remarks.
     pub(super) fn of(path: PathMatch) -> Self {
         Self { path, change: None, lacks: None, adds_slash_to: None, remark: None }
     }
 }
 
 impl Mode {
-    /// The mode of a host with these paths, if its paths are expressions.
+    /// The mode of a host whose paths are expressions.
     pub(super) fn of_expressions<'i>(paths: impl IntoIterator<Item = &'i Declared<'i>>) -> Self {
         let all_are_prefixes = paths.into_iter().all(|declared| shape(declared.path).is_some());
         if all_are_prefixes { Self::Prefixes } else { Self::Expressions }
     }
 }
 
-/// What an Ingress says that backends get in place of paths. ingress-nginx passes over a text with other characters.
+/// The path for the backend that an Ingress declares. ingress-nginx ignores a text with other characters.
 pub(super) fn target<'i>(annotations: &Annotations<'i>) -> Option<&'i str> {
     let is_known = |char: char| char.is_ascii_alphanumeric() || "-._~/:$".contains(char);
     annotations.text("rewrite-target").filter(|text| text.chars().all(is_known))
@@ -116,7 +117,8 @@ pub(super) fn convert(declared: &Declared<'_>, mode: Mode) -> Converted {
     }
 }
 
-/// A final slash does not count in `PathPrefix`; in ingress-nginx, clients that leave it out are sent to the path with it.
+/// Converts a path that is no expression. A final slash does not count in `PathPrefix`; ingress-nginx
+/// redirects clients that leave it out to the path with the slash.
 fn plain(declared: &Declared<'_>) -> Converted {
     let bare = declared.path.trim_end_matches('/');
     let (kind, value) = if declared.is_exact {
@@ -133,7 +135,8 @@ fn path_match(kind: PathMatchType, value: &str) -> PathMatch {
     PathMatch { kind, value: Some(value.into()) }
 }
 
-/// The shape of a path that is a prefix; none if it is more than that. Dots are taken for themselves.
+/// The shape of an expression that is a prefix in fact; none for every other expression. Dots are read as
+/// literal dots.
 fn shape(path: &str) -> Option<Shape<'_>> {
     let found = TAILS.iter().find_map(|(tail, rest)| Some((path.strip_suffix(tail)?, *rest)));
     let (prefix, rest) = found.unwrap_or((path, None));
@@ -142,7 +145,7 @@ fn shape(path: &str) -> Option<Shape<'_>> {
     is_literal.then_some(Shape { prefix, rest })
 }
 
-/// What takes the place of the path, or why that cannot be said.
+/// The replacement of the path, or the reason why the Gateway API cannot express it.
 fn rewrite(target: &str, shape: &Shape<'_>, is_prefix: bool) -> (Option<PathModifier>, Option<String>) {
     let kept = shape.rest.and_then(|Capture(number, has_slash)| {
         let begin = target.strip_suffix(&format!("${number}"))?;

@@ -1,6 +1,6 @@
-//! What annotations say that has no field in the Gateway API, as a `ForebayPolicy`.
+//! A `ForebayPolicy` from the annotations that have no field in the Gateway API.
 //!
-//! Never in here: which annotations have a field in the Gateway API.
+//! Never in here: the annotations that have a field in the Gateway API.
 
 use serde_json::{Map, Value, json};
 
@@ -15,31 +15,32 @@ use crate::translate::policy::fields;
 const API_VERSION: &str = "forebay.io/v1alpha1";
 const KIND: &str = "ForebayPolicy";
 
-/// What a policy is about.
+/// An object that a policy attaches to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Attached {
     pub(super) kind: &'static str,
     pub(super) name: String,
 }
 
-/// Settings of a policy, and what there is to say about what is lost.
+/// Settings of a policy, and remarks about lost annotations.
 #[derive(Default)]
 pub(super) struct Settings {
     sections: Map<String, Value>,
     remarks: Vec<(String, String)>,
     pub(super) lost: Vec<String>,
-    /// Something that keeps requests away is lost.
+    /// A setting that restricts access is lost.
     pub(super) is_open: bool,
 }
 
-/// What becomes of an annotation.
+/// The result of converting an annotation.
 enum Fate {
     Field(&'static str, &'static str, Value),
     Nothing,
     Lost(Severity, String),
 }
 
-/// The field of policies for an annotation with this text. All that is known of policies here is known by this function.
+/// The field of policies for an annotation with this text. All knowledge about policies in this module is in
+/// this function.
 fn fate(name: &str, text: &str) -> Fate {
     if let Some(field) = fields::of_annotation(name) {
         return match field.kind.value_of(text) {
@@ -59,7 +60,7 @@ fn fate(name: &str, text: &str) -> Fate {
 }
 
 impl Settings {
-    /// Takes what is left of an Ingress' annotations.
+    /// Converts the remaining annotations of an Ingress.
     pub(super) fn of(annotations: &Annotations<'_>) -> Self {
         let mut settings = Self::default();
         for (name, value) in annotations.rest() {
@@ -79,7 +80,7 @@ impl Settings {
         settings
     }
 
-    /// What is said for all Ingresses, by the names of annotations.
+    /// Converts the settings for all Ingresses, which are named as annotations.
     pub(super) fn of_gateway(all: &[(String, String)]) -> Self {
         let mut settings = Self::default();
         for (name, text) in all.iter().filter(|(_, text)| !text.is_empty()) {
@@ -93,7 +94,7 @@ impl Settings {
     fn set(&mut self, section: &'static str, field: &'static str, value: Value, annotation: &str) {
         let fields = self.sections.entry(section).or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(fields) = fields {
-            // A former name of an annotation does not count beside the present one.
+            // The current name of an annotation takes precedence over a former name.
             if !fields.contains_key(field)
                 || fields::of_annotation(annotation).is_some_and(|it| it.annotation.name == annotation)
             {
@@ -107,7 +108,7 @@ impl Settings {
         self.sections.is_empty()
     }
 
-    /// The policy, for these objects of its namespace.
+    /// The policy, attached to these objects of its namespace.
     pub(super) fn document(self, namespace: &str, name: &str, attached: &[Attached]) -> Document {
         let reference = |one: &Attached| json!({"group": GROUP, "kind": one.kind, "name": one.name});
         let mut spec = self.sections;
@@ -120,12 +121,12 @@ impl Settings {
     }
 }
 
-/// Whether an annotation says who may come.
+/// Whether an annotation restricts access.
 fn is_access(name: &str) -> bool {
     fields::of_annotation(name).is_some_and(|field| ["access", "auth"].contains(&field.section.name))
 }
 
-/// Whether something that has no counterpart keeps requests away, so that its loss would let them in.
+/// Whether an annotation without a counterpart restricts access, so that its loss would admit clients.
 fn guards(name: &str, text: &str) -> bool {
     let is_snippet = name.ends_with("-snippet");
     let words = ["deny", "allow", "auth", "return", "limit"];

@@ -1,4 +1,4 @@
-//! What is spoken to backends.
+//! The protocol of backends.
 //!
 //! Never in here: routes.
 
@@ -13,23 +13,23 @@ use crate::objects::gateway_api::{
 use crate::objects::{self, ConfigMap, Resource};
 use crate::problem::Severity;
 
-/// What cannot be said of TLS towards backends.
+/// Annotations about TLS towards backends that the Gateway API cannot express.
 const LOST: &[&str] = &["proxy-ssl-ciphers", "proxy-ssl-protocols", "proxy-ssl-verify-depth"];
 
-/// What is spoken to the backends of an Ingress.
+/// The protocol of an Ingress's backends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Protocol {
-    /// As a `GRPCRoute`, if its paths can be told so.
+    /// The routes become `GRPCRoute`s, if the paths are those of gRPC methods.
     pub(super) is_grpc_route: bool,
     is_http2: bool,
     is_tls: bool,
-    /// Certificates of backends are verified now.
+    /// Certificates of backends are verified, unlike before.
     verifies: bool,
     /// The Secret with the authorities.
     authorities: Option<String>,
     name: Option<String>,
     pub(super) remarks: Vec<String>,
-    /// It cannot be spoken.
+    /// Forebay does not know the protocol.
     pub(super) is_unknown: bool,
 }
 
@@ -63,7 +63,7 @@ impl Protocol {
         protocol
     }
 
-    /// What is to be done with Services by hand; none if nothing is.
+    /// The manual changes that Services need; none if no change is needed.
     pub(super) fn of_services(
         &self,
         annotations: &Annotations<'_>,
@@ -87,7 +87,7 @@ impl Protocol {
         (!silent.is_empty()).then(|| annotations.lose(Severity::Warning, "backend-protocol", &message))
     }
 
-    /// A policy for a Service that is spoken to over TLS; none if it is not.
+    /// A policy for a Service with TLS; none for a Service without TLS.
     pub(super) fn policy(
         &self,
         annotations: &Annotations<'_>,

@@ -1,22 +1,23 @@
 //! Redirects of Ingresses as filters `RequestRedirect`.
 //!
-//! Never in here: which requests are redirected.
+//! Never in here: the selection of the redirected requests.
 
 use super::annotations::Annotations;
 use crate::objects::gateway_api::{Filter, FilterType, PathModifier, PathModifierType, RequestRedirect};
 use crate::problem::Severity;
 
-/// The statuses that the Gateway API has for redirects.
+/// The statuses that the Gateway API allows for redirects.
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
 
-/// What an Ingress redirects all its requests to, and what is to be said about it.
+/// The redirect of all requests of an Ingress, with remarks about it.
 pub(super) fn of_all(annotations: &Annotations<'_>) -> Option<(Filter, Vec<String>)> {
     let names = [("temporal-redirect", 302), ("permanent-redirect", 301)];
     let found = names.map(|(name, status)| {
         let code = annotations.number::<u16>(&format!("{name}-code"));
         (name, annotations.text(name), code.unwrap_or(status), status)
     });
-    // ingress-nginx takes only whole URLs for temporal redirects, and both for permanent ones.
+    // ingress-nginx accepts only whole URLs for temporal redirects; for permanent redirects it accepts paths
+    // too.
     let takes = |name: &str, url: &str| url.starts_with("http") || name == "permanent-redirect";
     let found = found.into_iter().find_map(|(name, url, code, status)| {
         Some((name, url.filter(|url| takes(name, url))?, code, status))
@@ -78,7 +79,8 @@ fn filter(redirect: RequestRedirect) -> Filter {
     Filter { kind: FilterType::RequestRedirect, request_redirect, ..Filter::default() }
 }
 
-/// A redirect to a URL, or to a path of the same host; and what of the URL is lost.
+/// A redirect to a URL, or to a path of the same host, and the part of the URL that the filter cannot
+/// express.
 fn to_url(url: &str, status: u16) -> (RequestRedirect, Option<&'static str>) {
     let mut redirect = RequestRedirect { status_code: Some(status), ..RequestRedirect::default() };
     let (url, query) = url.split_once('?').map_or((url, None), |(url, query)| (url, Some(query)));

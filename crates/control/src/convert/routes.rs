@@ -1,8 +1,9 @@
 //! The routes of one Ingress.
 //!
-//! A host whose clients are sent to TLS has two: one at the listener of HTTP, which redirects, and one at that of HTTPS.
+//! A host that redirects its clients to TLS has two: one at the listener of HTTP, which redirects, and one at
+//! the listener of HTTPS.
 //!
-//! Never in here: listeners, and what single filters say.
+//! Never in here: listeners, and the content of single filters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use super::draft::{Draft, MATCHES_MAX, Made, Role, joined, redirecting};
 use super::filters::Common;
 use super::grpc;
 use super::hosts::{Host, Hosts, Name, Rule, declare, rules};
-use super::kinds::Placed;
+use super::kinds::AttachedRoute;
 use super::listeners::{Listeners, Sections};
 use super::names::Names;
 use super::paths::{self, Mode};
@@ -28,44 +29,44 @@ use crate::objects::gateway_api::{
     ValueMatch,
 };
 use crate::objects::{At, Resource};
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 
-/// What is said where a host, or another name of it, has no listener for HTTPS.
+/// The remark for a host, or an alias of a host, without an HTTPS listener.
 const IN_CLEAR: &str =
     "Served over HTTP only. ingress-nginx also serves it over HTTPS, with a certificate that is not for it.";
 
-/// What is said of redirects to TLS.
+/// The remark for redirects to TLS.
 const TO_TLS: &str = "ingress-nginx drops a slash at the end of Location, and redirects paths that no rule takes before it answers 404.";
 
-/// What is said of redirects from one name to another.
+/// The remark for redirects from one host name to another.
 const TO_HOST: &str = "ingress-nginx drops a slash at the end of Location, and writes the port.";
 
-/// How many rules a route may have.
+/// The most rules of a route (Gateway API).
 const RULES_MAX: usize = 16;
 
-/// What all Ingresses together have come to.
-pub(super) struct Surroundings<'s> {
+/// The results that all Ingresses share.
+pub(super) struct Context<'s> {
     pub(super) index: &'s Index,
     pub(super) hosts: &'s Hosts,
     pub(super) listeners: &'s Listeners<'s>,
     pub(super) canaries: &'s Canaries<'s>,
     pub(super) defaults: &'s Defaults,
-    /// The Ingresses that become no `GRPCRoute`s.
+    /// The Ingresses that cannot become `GRPCRoute`s.
     pub(super) as_http: &'s BTreeSet<NsName>,
 }
 
-/// The paths that are taken already, by host, with the Ingress that has them.
+/// The paths that have an owner, by host, with the name of the owning Ingress.
 pub(super) type Claims = BTreeMap<(Name, String), String>;
 
-/// What an Ingress asks for, for all its rules.
+/// The settings of an Ingress that hold for all its rules.
 pub(super) struct Wishes<'i> {
     pub(super) annotations: &'i Annotations<'i>,
     pub(super) common: Common,
     pub(super) redirect: Option<(Filter, Vec<String>)>,
     pub(super) protocol: Protocol,
-    /// Clients are sent to TLS where the host has a certificate, and in any case.
+    /// Clients are redirected to TLS: where the host has a certificate, and always.
     pub(super) to_tls: (bool, bool),
-    /// Why nothing may be served, although something that keeps requests away has no counterpart.
+    /// The reason for closing the Ingress: a setting that restricts access has no counterpart.
     pub(super) closed: Option<String>,
 }
 
@@ -73,16 +74,16 @@ pub(super) struct Wishes<'i> {
 pub(super) struct Routes {
     pub(super) documents: Vec<Document>,
     pub(super) attached: Vec<Attached>,
-    pub(super) placed: Vec<Placed>,
-    /// The Services behind them.
+    pub(super) placed: Vec<AttachedRoute>,
+    /// The Services that the routes send requests to.
     pub(super) services: Vec<Service>,
     pub(super) findings: Vec<Problem>,
 }
 
-/// Makes the routes of an Ingress.
+/// Creates the routes of an Ingress.
 pub(super) fn make<'s>(
     wishes: &Wishes<'s>,
-    around: &Surroundings<'s>,
+    around: &Context<'s>,
     claims: &mut Claims,
     names: &mut Names,
 ) -> Routes {
@@ -97,7 +98,7 @@ pub(super) fn make<'s>(
 
 struct Maker<'m, 's> {
     wishes: &'m Wishes<'s>,
-    around: &'m Surroundings<'s>,
+    around: &'m Context<'s>,
     claims: &'m mut Claims,
     services: Vec<Service>,
     findings: Vec<Problem>,
@@ -135,7 +136,8 @@ impl<'s> Maker<'_, 's> {
         let (with_certificate, always) = self.wishes.to_tls;
         let is_catch_all = self.wishes.annotations.ingress.spec.rules.is_empty();
         let redirects = !is_catch_all && (always || with_certificate && host.has_tls);
-        // A name that the certificate is not for is served in clear, unless all clients are to be sent to TLS.
+        // A name that the certificate does not cover is served in clear, unless all clients are redirected to
+        // TLS.
         let (covered, clear): (Vec<_>, Vec<_>) =
             host.aliases.iter().partition(|(_, is_covered)| *is_covered || always || !host.has_tls);
         let names = |aliases: Vec<&(String, bool)>| {
@@ -181,7 +183,7 @@ impl<'s> Maker<'_, 's> {
         drafts
     }
 
-    /// The rules at the listener of HTTP where clients are sent to that of HTTPS.
+    /// The rules at the HTTP listener if clients are redirected to HTTPS.
     fn in_clear(&self, made: &[Made]) -> Vec<Made> {
         let filter = redirects::to_tls(self.around.defaults.redirect_status);
         let redirect = |matches| Made {
@@ -194,7 +196,7 @@ impl<'s> Maker<'_, 's> {
         let mut rules: Vec<_> = made.iter().filter(stays).cloned().collect();
         let sent: Vec<_> = made.iter().filter(|made| !stays(made)).collect();
         if self.around.defaults.believes_hops {
-            // Who comes over TLS to a proxy in front of us is there already.
+            // A client that uses TLS towards a proxy in front of us needs no redirect.
             let scheme = ValueMatch {
                 name: "X-Forwarded-Proto".into(),
                 value: "https".into(),
@@ -225,7 +227,7 @@ impl<'s> Maker<'_, 's> {
         rules
     }
 
-    /// A route from the other name of a host.
+    /// A route that redirects from the alternative name of a host.
     fn www(
         &self,
         rule: &Rule<'_>,
@@ -255,7 +257,7 @@ impl<'s> Maker<'_, 's> {
         Some(Draft { hostnames: vec![from], parents, rules: vec![made], role: Role::Www })
     }
 
-    /// The rules of an Ingress at a host, without those for which an older one has the path.
+    /// The rules of an Ingress at a host, without the paths that an older Ingress owns.
     fn rules(&mut self, rule: &Rule<'s>, host: &Host) -> Vec<Made> {
         let ingress = self.wishes.annotations.ingress;
         let mut made = Vec::new();
@@ -287,7 +289,7 @@ impl<'s> Maker<'_, 's> {
                 continue;
             }
             let converted = paths::convert(&declared, host.mode);
-            let place = Place::at(ingress, path);
+            let place = SourceLocation::at(ingress, path);
             if self.claims_path(&rule.host, &converted.path, &place) {
                 let canary = self.around.canaries.find(
                     ingress.namespace(),
@@ -301,7 +303,7 @@ impl<'s> Maker<'_, 's> {
             }
         }
         if let Some(backend) = &ingress.spec.default_backend {
-            let place = Place::at(ingress, backend);
+            let place = SourceLocation::at(ingress, backend);
             let converted = paths::Converted::of(root());
             let key = (rule.host.clone(), key(&converted.path));
             if !self.claims.contains_key(&key) && self.claims_path(&rule.host, &converted.path, &place) {
@@ -311,8 +313,8 @@ impl<'s> Maker<'_, 's> {
         joined(made)
     }
 
-    /// Whether nobody older has a path.
-    fn claims_path(&mut self, host: &Name, path: &PathMatch, place: &Place) -> bool {
+    /// Whether no older Ingress owns the path.
+    fn claims_path(&mut self, host: &Name, path: &PathMatch, place: &SourceLocation) -> bool {
         let key = (host.clone(), key(path));
         let own = place.object.to_string();
         let Some(owner) = self.claims.get(&key) else {
@@ -331,7 +333,7 @@ impl<'s> Maker<'_, 's> {
         converted: &paths::Converted,
         backend: &crate::objects::Backend,
         canary: Option<&backends::Canary<'s>>,
-        place: &Place,
+        place: &SourceLocation,
     ) -> Vec<Made> {
         let matches = of_path(converted.path.clone());
         let mut made = Vec::new();
@@ -390,7 +392,7 @@ impl<'s> Maker<'_, 's> {
     }
 }
 
-/// What tells paths apart.
+/// The key of a path among the claims.
 fn key(path: &PathMatch) -> String {
     format!("{} {}", path.kind.as_str(), path.value.as_deref().unwrap_or("/"))
 }
@@ -427,7 +429,7 @@ impl Routes {
         let namespace = wishes.annotations.ingress.namespace();
         let serves = matches!(draft.role, Role::Whole | Role::Secure);
         let grpc = Some(rules).filter(|_| serves && wishes.protocol.is_grpc_route).and_then(grpc::spec);
-        self.placed.push(Placed::new(wishes.annotations.ingress.key(), grpc.is_some(), draft));
+        self.placed.push(AttachedRoute::new(wishes.annotations.ingress.key(), grpc.is_some(), draft));
         let mut document = if let Some(spec) = grpc {
             let spec = grpc::with(spec, draft);
             self.attached.push(Attached { kind: grpc::KIND, name: name.to_owned() });

@@ -1,6 +1,6 @@
-//! YAML with comments: objects that are serialised as JSON values, and remarks above the fields that they are about.
+//! YAML with comments: objects that are serialised as JSON values, and remarks above their fields.
 //!
-//! Never in here: what objects and remarks say.
+//! Never in here: the content of objects and remarks.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::legible::{self, is_hidden};
 
-/// Remarks by the JSON pointer (RFC 6901) of the field that they are about; that of the whole document is empty.
+/// Remarks by the JSON pointer (RFC 6901) of their field; the pointer of the whole document is empty.
 pub(super) type Remarks = Vec<(String, String)>;
 
 /// Longest line of a comment, in characters.
@@ -39,14 +39,14 @@ const FIRST: &[&str] = &[
     "backendRefs",
 ];
 
-/// Writes a document, without the line that parts it from others. Fields without a value are left out.
+/// Writes a document, without the separator line. Fields without a value are left out.
 pub(super) fn write(out: &mut String, document: &Value, remarks: &Remarks) {
     let mut writer = Writer { out, remarks };
     writer.comment("", 0);
     writer.mapping(document, "", 0);
 }
 
-/// Writes a comment for people: each line begins with `# `.
+/// Writes a comment for readers: each line begins with `# `.
 pub(super) fn comment(out: &mut String, text: &str, indent: usize) {
     for line in text.lines() {
         for line in wrapped(line, COMMENT_COLUMNS.saturating_sub(indent)) {
@@ -71,7 +71,8 @@ impl Writer<'_> {
         self.fields(value, pointer, indent, false);
     }
 
-    /// The fields of a mapping. `continues`: the first stands behind the dash of an item.
+    /// The fields of a mapping. `continues`: the first field follows the dash of a list item on the same
+    /// line.
     fn fields(&mut self, value: &Value, pointer: &str, indent: usize, continues: bool) {
         let Value::Object(fields) = value else { return };
         let mut names: Vec<&String> =
@@ -89,7 +90,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands behind a name and its colon.
+    /// Writes the value after a name and its colon.
     fn value(&mut self, value: &Value, pointer: &str, indent: usize) {
         match value {
             Value::Object(_) => {
@@ -116,7 +117,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a field says nothing. A text without characters does say something.
+/// Whether a field has no content. An empty text is content.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -133,8 +134,8 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// A text as YAML reads it back: as it is where it cannot be taken for anything else, and otherwise in the quotes of JSON, of which YAML
-/// is a superset.
+/// A text in a form that YAML reads as the same text: plain if no YAML type matches it, and otherwise in
+/// JSON's quotes, because YAML is a superset of JSON.
 fn scalar(text: &str) -> String {
     let is_of_name = |char: char| char.is_ascii_alphanumeric() || "-_./$".contains(char);
     let begins = text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '/');
@@ -150,7 +151,8 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// Appends a character of a text in quotes. JSON leaves characters as they are that YAML takes for ends of lines, or does not allow.
+/// Appends a character of a quoted text. JSON leaves some characters unescaped that YAML reads as line ends
+/// or does not allow.
 fn push_escaped(char: char, out: &mut String) {
     let code = u32::from(char);
     let _ = match is_hidden(char) {
@@ -160,7 +162,7 @@ fn push_escaped(char: char, out: &mut String) {
     };
 }
 
-/// The words of a line in lines that are not longer than this, as far as words allow.
+/// Wraps the words of a line to this width, except for longer words.
 fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in line.split_whitespace() {

@@ -1,20 +1,20 @@
-//! When a translation is made again, and with which options.
+//! Tests of the driver: the time of each new translation, and its options.
 
 use super::*;
 use crate::objects::{IngressClass, Resource as _};
-use crate::source::cluster::tests::Told;
+use crate::source::cluster::tests::FakeCluster;
 
-/// Where the right to list classes comes later, they have to be there again.
+/// Classes have to exist again once the right to list them is granted.
 #[tokio::test]
 async fn classes_may_be_missing_for_as_long_as_they_cannot_be_listed() {
-    let mut told = Told::new(Scope::Namespace("a".to_owned()), Options::default());
+    let mut told = FakeCluster::new(Scope::Namespace("a".to_owned()), Options::default());
     told.fails(IngressClass::KIND, "ingressclasses is forbidden", true);
-    let source = ClusterSource::new(Told::new(Scope::All, Options::default()).cluster, None);
+    let source = ClusterSource::new(FakeCluster::new(Scope::All, Options::default()).cluster, None);
     let options = Options { class_may_be_missing: false, ..Options::default() };
     let source = Source::Cluster(Box::new(source));
     let publish = |_: Arc<Translation>| ();
     let mut driver = Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), publish);
-    let mut build = |told: &mut Told| {
+    let mut build = |told: &mut FakeCluster| {
         let Source::Cluster(source) = &mut driver.source else { unreachable!("it is a cluster's") };
         std::mem::swap(&mut source.cluster, &mut told.cluster);
         driver.build_and_publish();

@@ -10,7 +10,7 @@ use crate::objects::{ForebayPolicy, Namespace, Object, Resource};
 use crate::problem::Problem;
 
 impl GatewayStores {
-    /// How many objects ask for something: Gateways, routes and policies.
+    /// The number of objects that request something: Gateways, routes and policies.
     pub(crate) fn asking(&self) -> usize {
         let routes = self.http_routes.iter().count() + self.grpc_routes.iter().count();
         let streams =
@@ -21,7 +21,7 @@ impl GatewayStores {
 
 macro_rules! stores {
     ($($(#[$doc:meta])* $field:ident: $kind:ident;)*) => {
-        /// The objects of the Gateway API, and what only they need.
+        /// The objects of the Gateway API, and the Namespaces, which only Gateways need.
         #[derive(Debug, Default)]
         pub struct GatewayStores {
             $($(#[$doc])* pub $field: Store<$kind>,)*
@@ -44,7 +44,7 @@ macro_rules! stores {
                 }
             }
 
-            /// Removes an object. Returns whether it was there.
+            /// Removes an object. Returns whether the object existed.
             pub(super) fn remove(&mut self, kind: &str, key: &NsName) -> bool {
                 match kind {
                     $($kind::KIND => self.$field.remove(key).is_some(),)*
@@ -60,7 +60,7 @@ macro_rules! stores {
                 }
             }
 
-            /// Every object.
+            /// Every object of these kinds.
             pub(super) fn objects(&self) -> impl Iterator<Item = Object> {
                 std::iter::empty()$(.chain(self.$field.iter().cloned().map(Object::$kind)))*
             }
@@ -69,28 +69,28 @@ macro_rules! stores {
 }
 
 stores! {
-    /// Namespaces, for their labels.
+    /// The Namespaces, of which labels are read.
     namespaces: Namespace;
-    /// Classes.
+    /// The known `GatewayClass`es.
     classes: GatewayClass;
-    /// Gateways.
+    /// The Gateways of all classes.
     gateways: Gateway;
-    /// Sets of listeners.
+    /// The `ListenerSet`s, which add listeners to Gateways.
     listener_sets: ListenerSet;
-    /// HTTP routes.
+    /// The routes for HTTP.
     http_routes: HttpRoute;
-    /// gRPC routes.
+    /// The routes for gRPC.
     grpc_routes: GrpcRoute;
-    /// TLS routes.
+    /// The routes for TLS connections.
     tls_routes: TlsRoute;
-    /// TCP routes.
+    /// The routes for TCP connections.
     tcp_routes: TcpRoute;
-    /// UDP routes.
+    /// The routes for UDP datagrams.
     udp_routes: UdpRoute;
-    /// Grants.
+    /// The `ReferenceGrant`s of all namespaces.
     grants: ReferenceGrant;
-    /// Policies for TLS towards backends.
+    /// The policies for TLS towards backends.
     backend_tls_policies: BackendTlsPolicy;
-    /// Settings for Gateways and routes.
+    /// The settings for Gateways and routes.
     forebay_policies: ForebayPolicy;
 }

@@ -13,7 +13,8 @@ where
     Option::<T>::deserialize(de).map(Option::unwrap_or_default)
 }
 
-/// Reads `null` as an empty list, and shrinks a list to its length: there are many lists, most have one item, and none grows later.
+/// Reads `null` as an empty list, and shrinks a list to its length: there are many lists, most have one item,
+/// and none grows later.
 pub(super) fn list<'de, D, T>(de: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -27,7 +28,7 @@ where
 /// A value and, if it was read from a file, the line that it is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct At<T> {
-    /// The value.
+    /// The value itself.
     pub value: T,
     /// Line within its YAML document, from 1; 0 if it was not read from a file.
     pub line: u32,

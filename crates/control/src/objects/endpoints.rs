@@ -12,10 +12,10 @@ pub struct EndpointSlice {
     /// `IPv4`, `IPv6` or `FQDN`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_type: Option<String>,
-    /// Addresses.
+    /// The Pods, with their addresses.
     #[serde(default, deserialize_with = "list")]
     pub endpoints: Vec<SliceEndpoint>,
-    /// Ports. Each of the addresses has all of them.
+    /// The ports, which every address of the slice has.
     #[serde(default, deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
@@ -30,27 +30,27 @@ impl EndpointSlice {
 /// A Pod of an [`EndpointSlice`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SliceEndpoint {
-    /// Its addresses, all of the same Pod. Clients use the first.
+    /// The addresses of the Pod. Clients use the first.
     #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<String>,
-    /// Whether it takes requests.
+    /// The Pod's readiness for requests.
     #[serde(default, deserialize_with = "nullable")]
     pub conditions: Conditions,
-    /// Which zones should use it.
+    /// Zones whose clients should use the Pod.
     #[serde(default, deserialize_with = "nullable", skip_serializing_if = "EndpointHints::is_empty")]
     pub hints: EndpointHints,
 }
 
-/// Which clients should use a Pod.
+/// Hints about the clients that should use a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointHints {
-    /// The zones whose clients should use it; empty for all clients.
+    /// The zones whose clients should use the Pod; empty for all clients.
     #[serde(default, deserialize_with = "list")]
     pub for_zones: Vec<ForZone>,
 }
 
-/// A zone of a cluster.
+/// A zone of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ForZone {
     /// Name, as the label `topology.kubernetes.io/zone` of a Node has it.
@@ -69,28 +69,29 @@ impl EndpointHints {
     }
 }
 
-/// The state of a Pod. A missing condition is unknown, and an unknown one counts as good.
+/// The state of a Pod. A missing condition means that the state is unknown, and an unknown state counts as
+/// good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Conditions {
-    /// It takes new requests. "A nil value should be interpreted as true."
+    /// The Pod accepts new requests. "A nil value should be interpreted as true."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<bool>,
-    /// It answers requests, whether it is ready or terminating. "A nil value indicates an unknown state; defer to the ready
-    /// condition."
+    /// The Pod answers requests, whether it is ready or terminating. "A nil value indicates an unknown state;
+    /// defer to the ready condition."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serving: Option<bool>,
-    /// It is terminating. "A nil value should be interpreted as false."
+    /// The Pod is terminating. "A nil value should be interpreted as false."
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminating: Option<bool>,
 }
 
 impl Conditions {
-    /// Whether it takes new requests.
+    /// Whether the Pod accepts new requests.
     pub fn is_ready(self) -> bool {
         self.ready.unwrap_or(true)
     }
 
-    /// Whether it is terminating but still answers requests.
+    /// Whether the Pod is terminating but still answers requests.
     pub fn is_draining(self) -> bool {
         self.terminating.unwrap_or(false) && self.serving.unwrap_or(self.is_ready())
     }
@@ -99,10 +100,10 @@ impl Conditions {
 /// A port of an [`EndpointSlice`] or of [`Endpoints`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EndpointPort {
-    /// Name of the Service's port that this one belongs to; empty or none if that port has no name.
+    /// Name of the Service's port that this port belongs to; empty or none if the Service's port has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Number.
+    /// Port number of the Pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Transport; none stands for `TCP`.
@@ -124,20 +125,20 @@ pub struct Endpoints {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSubset {
-    /// Addresses that take requests.
+    /// Addresses that accept requests.
     #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<EndpointAddress>,
     /// Addresses that are not ready.
     #[serde(default, deserialize_with = "list")]
     pub not_ready_addresses: Vec<EndpointAddress>,
-    /// Ports.
+    /// Ports that all addresses of the subset have.
     #[serde(default, deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
 
-/// One address.
+/// An address of a Pod, in an [`EndpointSubset`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct EndpointAddress {
-    /// IP address.
+    /// IP address of the Pod.
     pub ip: String,
 }

@@ -1,6 +1,6 @@
-//! `ForebayPolicy`, as it is written: what it is about, and its sections with their fields.
+//! `ForebayPolicy` in its API form: its targets, and its sections with their fields.
 //!
-//! Never in here: which sections and fields there are.
+//! Never in here: the list of sections and fields.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ use super::{At, Metadata};
 /// The group of the kind.
 pub const GROUP: &str = "forebay.io";
 
-/// Its version.
+/// The version of the kind.
 pub const VERSION: &str = "v1alpha1";
 
 /// Settings for Gateways and their routes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ForebayPolicy {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     #[serde(default)]
@@ -34,7 +34,7 @@ pub struct ForebayPolicy {
 /// The desired state of a [`ForebayPolicy`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForebayPolicySpec {
-    /// Gateways and routes that it is about, in its namespace.
+    /// The Gateways and routes to which the policy applies, in its namespace.
     pub target_refs: Vec<At<PolicyTarget>>,
     /// The sections, with the values of their fields.
     pub sections: Map<At<Fields>>,
@@ -45,7 +45,7 @@ pub struct ForebayPolicySpec {
 #[serde(transparent)]
 pub struct Fields(pub Map<At<Value>>);
 
-/// The field that is no section.
+/// The field of a spec that is no section.
 const TARGETS: &str = "targetRefs";
 
 impl<'de> Deserialize<'de> for ForebayPolicySpec {

@@ -1,5 +1,5 @@
-//! Ingresses and their classes. The fields of the legacy API groups are read into those of `networking.k8s.io/v1`. Never in here:
-//! the meaning of the fields.
+//! Ingresses and their classes. The fields of the legacy API groups are read into the fields of
+//! `networking.k8s.io/v1`. Never in here: the meaning of the fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,21 +7,21 @@ use super::de::{list, nullable};
 use super::{At, Metadata};
 use crate::names::PortRef;
 
-/// Which hosts and paths go to which Services.
+/// An Ingress: maps hosts and paths to Services.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Ingress {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     #[serde(default, deserialize_with = "nullable")]
     pub spec: IngressSpec,
-    /// The addresses that its controller has written. Translation does not read them.
+    /// The addresses that the controller of the Ingress has written. Translation does not read them.
     #[serde(default, deserialize_with = "nullable", skip_serializing)]
     pub status: IngressStatus,
 }
 
 impl Ingress {
-    /// Whether the two ask for the same; the status is not compared.
+    /// Whether two Ingresses have the same metadata and spec; the status is not compared.
     pub fn asks_for_the_same(&self, other: &Self) -> bool {
         self.metadata == other.metadata && self.spec == other.spec
     }
@@ -31,7 +31,7 @@ impl Ingress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressStatus {
-    /// The addresses at which clients reach it.
+    /// The addresses at which clients reach the Ingress.
     #[serde(default, deserialize_with = "nullable")]
     pub load_balancer: LoadBalancer,
 }
@@ -39,7 +39,7 @@ pub struct IngressStatus {
 /// The addresses at which clients reach a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
-    /// Its addresses.
+    /// The addresses of the load balancer.
     #[serde(default, deserialize_with = "list")]
     pub ingress: Vec<IngressPoint>,
 }
@@ -47,10 +47,10 @@ pub struct LoadBalancer {
 /// An address of a [`LoadBalancer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct IngressPoint {
-    /// IP address.
+    /// IP address of the load balancer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<String>,
-    /// Name; used instead of `ip` where the address is not fixed.
+    /// Host name; replaces `ip` where the address is not fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
 }
@@ -99,7 +99,7 @@ pub struct IngressRule {
 /// The paths of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HttpRule {
-    /// Paths.
+    /// The paths of the host.
     #[serde(default, deserialize_with = "list")]
     pub paths: Vec<At<IngressPath>>,
 }
@@ -114,16 +114,17 @@ pub struct IngressPath {
     /// `Exact`, `Prefix` or `ImplementationSpecific`; the legacy groups may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_type: Option<String>,
-    /// The backend.
+    /// The backend of the path's requests.
     pub backend: Backend,
 }
 
-/// A port of a Service, in the form of today's API group or of the legacy groups. None if no Service or no port is named.
+/// A port of a Service, in the form of today's API group or of the legacy groups. None if no Service or no
+/// port is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "BackendForms", into = "BackendForms")]
 pub struct Backend(Option<(String, PortRef)>);
 
-/// The ways to write a [`Backend`].
+/// The forms in which a [`Backend`] is written.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename = "Backend", rename_all = "camelCase")]
 struct BackendForms {
@@ -191,9 +192,9 @@ impl BackendPort {
 /// A class of Ingresses, and the controller that serves it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct IngressClass {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
-    /// The class.
+    /// The desired state of the class.
     #[serde(default, deserialize_with = "nullable")]
     pub spec: IngressClassSpec,
 }

@@ -1,4 +1,4 @@
-//! Maps that are written once and kept in great numbers.
+//! Maps that are written once and exist in great numbers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,13 +11,13 @@ use serde::ser::{Serialize, Serializer};
 pub struct Map<V>(Box<[(Box<str>, V)]>);
 
 impl<V> Map<V> {
-    /// The value of a name.
+    /// The value of this name.
     pub fn get(&self, name: &str) -> Option<&V> {
         let at = self.place(name).ok()?;
         Some(&self.0[at].1)
     }
 
-    /// Names and values.
+    /// Names and values, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }

@@ -1,7 +1,7 @@
 //! The Kubernetes objects that configure the proxy, with exactly the fields that translation reads.
 //!
-//! Unknown fields are ignored, as an older client ignores those of a newer server. A known field of the wrong type is an error. The
-//! fields of the legacy API groups are read into the same types.
+//! Unknown fields are ignored, as an older client ignores those of a newer server. A known field of the wrong
+//! type is an error. The fields of the legacy API groups are read into the same types.
 //!
 //! Never in here: the sources of objects, and their meaning.
 
@@ -51,22 +51,23 @@ pub use service::{Service, ServicePort, ServiceSpec};
 pub struct Metadata {
     /// Name, unique in its namespace and kind.
     pub name: String,
-    /// Namespace. A file need not name one: `default` is taken then.
+    /// Namespace. A file may leave it out, which means `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// RFC 3339 in UTC with whole seconds, so that comparing the texts compares the times. Objects in files seldom have it.
+    /// Time in RFC 3339 in UTC with whole seconds, so that comparing the texts compares the times. Objects in
+    /// files seldom have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<String>,
-    /// Tells an object from a later one with the same name. Objects in files have none.
+    /// Distinguishes an object from a later one with the same name. Objects in files have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Counts the changes of what is asked for, from 1; 0 if it is not known.
+    /// The number of changes of the spec, from 1; 0 if it is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: i64,
-    /// Labels. Only those in `LABELS_READ` are kept.
+    /// The labels, reduced to those in `LABELS_READ`.
     #[serde(default, deserialize_with = "labels")]
     pub labels: Map<String>,
-    /// Annotations.
+    /// The annotations, with their lines.
     #[serde(default, deserialize_with = "nullable")]
     pub annotations: Map<At<String>>,
 }
@@ -102,13 +103,13 @@ pub trait Resource {
 /// An object and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
-    /// Where it was read.
+    /// The place where the object was read.
     pub origin: Origin,
-    /// The object.
+    /// The object itself.
     pub object: T,
 }
 
-/// Where an object was read.
+/// The place where an object was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The file; none if the object came from the API server.
@@ -140,17 +141,17 @@ impl<T: Resource> Sourced<T> {
         if T::NAMESPACED { self.metadata().namespace.as_deref().unwrap_or("default") } else { "" }
     }
 
-    /// Name.
+    /// The object's name.
     pub fn name(&self) -> &str {
         &self.metadata().name
     }
 
-    /// Namespace and name.
+    /// Namespace and name of the object.
     pub fn key(&self) -> NsName {
         NsName::new(self.namespace(), self.name())
     }
 
-    /// Kind, namespace and name, for messages.
+    /// Kind, namespace and name of the object, for messages.
     pub fn reference(&self) -> ObjectRef {
         ObjectRef { kind: T::KIND, namespace: self.namespace().into(), name: self.name().into() }
     }
@@ -159,14 +160,15 @@ impl<T: Resource> Sourced<T> {
 /// Keys with values. One `ConfigMap` holds the settings of the proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ConfigMap {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// Keys and values.
     #[serde(default, deserialize_with = "nullable")]
     pub data: BTreeMap<String, At<String>>,
 }
 
-/// Declares the kinds: the variant, the name, the API versions that are read into it, and whether it is in a namespace.
+/// Declares the kinds: the variant, the name, the API versions that are read into it, and whether the kind
+/// has namespaces.
 macro_rules! kinds {
     ($($kind:ident $name:literal ($($version:literal)|+) $namespaced:literal;)*) => {
         /// An object of one of the supported kinds.
@@ -176,7 +178,7 @@ macro_rules! kinds {
         }
 
         impl Object {
-            /// Its kind, its namespace and its name: what tells it from all others.
+            /// Kind, namespace and name, which identify the object.
             pub fn key(&self) -> (&'static str, NsName) {
                 match self {
                     $(Self::$kind(object) => ($kind::KIND, object.key()),)*

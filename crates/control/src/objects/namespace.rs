@@ -3,15 +3,15 @@ use serde::{Deserialize, Serialize};
 use super::de::nullable;
 use super::{Map, Metadata};
 
-/// A namespace. All its labels are kept, since the allowed routes of a Gateway are selected by them.
+/// A namespace. All its labels are kept, because Gateways select the namespaces of allowed routes by label.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "Written")]
 pub struct Namespace {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
 }
 
-/// A namespace as it is written.
+/// The form of a namespace in the API.
 #[derive(Deserialize)]
 struct Written {
     metadata: Labelled,

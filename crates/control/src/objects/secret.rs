@@ -13,11 +13,12 @@ use crate::certificate::{self, Pair};
 
 /// A Secret: a certificate with its key, or certificate authorities.
 ///
-/// The certificate and the authorities are parsed when they are first needed, and the result is kept with the object. So a Secret
-/// that does not change costs the next translation nothing, and one that nothing names is never parsed.
+/// The certificate and the authorities are parsed when they are first needed, and the result is stored with
+/// the object. So the next translation parses nothing again for an unchanged Secret, and a Secret that no
+/// object names is never parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Secret {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// Type; `kubernetes.io/tls` for a certificate.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
@@ -33,7 +34,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The bytes under a key; none if there is no such key. "`stringData` overwrites `data`."
+    /// The bytes of a key; none if the Secret lacks the key. "`stringData` overwrites `data`."
     fn bytes(&self, key: &str) -> Option<Result<Vec<u8>, String>> {
         if let Some(text) = self.string_data.get(key) {
             return Some(Ok(text.0.clone().unwrap_or_default().into_bytes()));
@@ -53,7 +54,7 @@ impl Secret {
 }
 
 impl Secret {
-    /// The content of a key, or why there is none.
+    /// The content of a key, or the reason why it is missing.
     pub(crate) fn content(&self, key: &str) -> Result<Vec<u8>, String> {
         self.required(key)
     }
@@ -67,7 +68,7 @@ impl Secret {
 }
 
 impl Sourced<Secret> {
-    /// The certificate and its key (`tls.crt`, `tls.key`), or why they cannot be used.
+    /// The certificate and its key (`tls.crt`, `tls.key`), or the reason why they cannot be used.
     pub(crate) fn pair(&self) -> &Result<Arc<Pair>, String> {
         self.pair.get(|| {
             let (chain, key) = (self.required("tls.crt")?, self.required("tls.key")?);
@@ -75,17 +76,18 @@ impl Sourced<Secret> {
         })
     }
 
-    /// Whether the keys of a certificate are there, valid or not.
+    /// Whether the Secret has the keys of a certificate, valid or not.
     pub(crate) fn has_pair(&self) -> bool {
         self.has("tls.crt")
     }
 
-    /// Whether authorities are there, valid or not. cert-manager leaves `ca.crt` empty if it knows none.
+    /// Whether the Secret has authorities, valid or not. cert-manager leaves `ca.crt` empty if it knows none.
     pub(crate) fn has_authorities(&self) -> bool {
         self.has("ca.crt")
     }
 
-    /// The authorities and their revocation lists (`ca.crt`, `ca.crl`), or why they cannot be used.
+    /// The authorities and their revocation lists (`ca.crt`, `ca.crl`), or the reason why they cannot be
+    /// used.
     pub(crate) fn authorities(&self) -> &Result<Arc<Authorities>, String> {
         self.authorities.get(|| {
             let revoked = self.bytes("ca.crl").transpose()?.filter(|list| !list.is_empty());
@@ -104,7 +106,7 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// A parsed value. It follows from the object's data and so is not compared.
+/// A parsed value. Equality ignores it, because the object's data determines it.
 struct Memo<T>(OnceLock<Result<T, String>>);
 
 impl<T> Memo<T> {

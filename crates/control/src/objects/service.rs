@@ -8,7 +8,7 @@ use crate::names::PortRef;
 /// A Service: a group of Pods, or a name outside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Service {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     #[serde(default, deserialize_with = "nullable")]
@@ -28,7 +28,7 @@ pub struct ServiceSpec {
     /// DNS name of an `ExternalName` Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_name: Option<At<String>>,
-    /// Ports.
+    /// Ports of the Service.
     #[serde(default, deserialize_with = "list")]
     pub ports: Vec<ServicePort>,
 }
@@ -37,12 +37,12 @@ pub struct ServiceSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServicePort {
-    /// Name; optional if the Service has one port only.
+    /// Name; optional if the Service has only one port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Port number of the Service.
     pub port: u16,
-    /// Port number or name of the Pods; none if it is the Service's own number.
+    /// Port number or name of the Pods; none if it equals the Service's port number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_port: Option<PortRef>,
     /// Transport; none stands for `TCP`.
@@ -54,12 +54,13 @@ pub struct ServicePort {
 }
 
 impl Service {
-    /// Whether it is an `ExternalName` Service.
+    /// Whether the type of the Service is `ExternalName`.
     pub fn is_external(&self) -> bool {
         self.spec.kind.as_deref() == Some("ExternalName")
     }
 
-    /// The port of TCP that a backend of an Ingress names: by its number or name, or, as in ingress-nginx, by those of its Pods' port.
+    /// The TCP port that a backend of an Ingress names: by number or name, or, as in ingress-nginx, by number
+    /// or name of the Pods' port.
     pub fn backend_port(&self, wanted: &PortRef) -> Option<&ServicePort> {
         let is_wanted = |port: &ServicePort| match wanted {
             PortRef::Number(number) => port.port == *number,
@@ -69,7 +70,7 @@ impl Service {
         ports.find(|port| is_wanted(port) || port.target_port.as_ref() == Some(wanted))
     }
 
-    /// The port that a backend names. TCP and UDP may use the same number, so that the transport has to be given.
+    /// The port that a backend names. TCP and UDP may use the same number, so the transport has to be given.
     pub fn port(&self, wanted: &PortRef, transport: Transport) -> Option<&ServicePort> {
         self.spec.ports.iter().filter(|port| is_of(transport, port.protocol.as_deref())).find(|port| {
             match wanted {

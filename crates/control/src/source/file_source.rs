@@ -1,4 +1,4 @@
-//! Files that are followed: they are read again when an event says that they may have changed.
+//! Files that are followed: they are read again when an event reports a possible change.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::watch::Watch;
 use crate::index::Index;
 use crate::problem::Problem;
 
-/// Longest time that a file is left alone which is open for writing.
+/// Longest time for which a file stays unread while another process has it open for writing.
 const WRITER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The manifests and the watch on their folders.
@@ -18,12 +18,12 @@ pub(crate) struct FileSource {
     watch: Watch,
     index: Index,
     duplicates: Vec<Problem>,
-    /// When to stop waiting for files to be closed.
+    /// The time at which the wait for open files ends.
     writers_end: Option<Instant>,
 }
 
 impl FileSource {
-    /// Starts the watch, then reads the files once more, so that no change after this is missed.
+    /// Starts the watch, then reads the files once more, so that no later change is missed.
     pub(crate) fn start(manifests: &[PathBuf], built_in: &[BuiltIn]) -> Result<Self, LoadError> {
         let path = || manifests.first().cloned().unwrap_or_default();
         let watch = Watch::new().map_err(|source| LoadError::Watch { path: path(), source })?;
@@ -41,17 +41,17 @@ impl FileSource {
         self.watch.changed().await;
     }
 
-    /// Notes that files may have changed.
+    /// Records that files may have changed.
     pub(crate) fn note_change(&mut self, now: Instant) {
         self.writers_end = (!self.watch.being_written().is_empty()).then(|| now + WRITER_PATIENCE);
     }
 
-    /// When to stop waiting for files to be closed.
+    /// The time at which the wait for open files ends.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.writers_end
     }
 
-    /// Stops waiting for files to be closed, if it is time. Returns whether it did.
+    /// Ends the wait for open files, if it is time. Returns whether it ended.
     pub(crate) fn act(&mut self, now: Instant) -> bool {
         let is_over = self.writers_end.take_if(|end| *end <= now).is_some();
         if is_over {
@@ -60,7 +60,7 @@ impl FileSource {
         is_over
     }
 
-    /// Reads the files that changed. Returns whether their objects or problems have changed.
+    /// Reads the changed files. Returns whether their objects or problems differ.
     pub(crate) fn look(&mut self) -> bool {
         let changed = self.try_look().unwrap_or_else(|error| {
             tracing::warn!(%error, "changes there go unnoticed");
@@ -82,7 +82,8 @@ impl FileSource {
         (self.index, self.duplicates) = Index::build(self.files.objects());
     }
 
-    /// Reads the files until all their folders are watched: a folder that is new may have changed before its watch began.
+    /// Reads the files until all their folders are watched: a new folder may have changed before its watch
+    /// began.
     fn try_look(&mut self) -> Result<bool, LoadError> {
         let mut changed = self.files.refresh(&self.watch.being_written());
         loop {

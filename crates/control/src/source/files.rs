@@ -1,7 +1,7 @@
 //! Manifests in files and folders.
 //!
-//! A file is read as a whole: while it cannot be parsed, its last good content stays in force. Files are looked at again when an
-//! event says that they may have changed, and parsed only if they did.
+//! A file is read as a whole: while it cannot be parsed, its last good content stays in force. An event about
+//! a possible change makes the source compare the files, and it parses those that changed.
 //!
 //! Never in here: waiting, and the kernel's events; see `watch`.
 
@@ -22,23 +22,23 @@ use crate::objects::Object;
 use crate::old_version::Assumed;
 use crate::problem::{Problem, Reason, Severity};
 
-/// Why a source cannot be used at all.
+/// The reason why a source cannot be used at all.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A path of the options does not exist or cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Path {
-        /// The path.
+        /// The path of the options.
         path: PathBuf,
-        /// The error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Changes cannot be watched.
     #[error("cannot watch {}: {source}", path.display())]
     Watch {
-        /// The folder.
+        /// The folder to be watched.
         path: PathBuf,
-        /// The error.
+        /// The error of the watcher.
         source: notify::Error,
     },
 }
@@ -55,30 +55,32 @@ pub struct Files {
     reading: Reading,
 }
 
-/// How a file is read that has faults.
+/// The treatment of a file with faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// As a whole: nothing of a file is taken while a document of it is broken. What the API server would refuse is taken all the same.
+    /// A file counts as a whole: none of its objects is used while one of its documents is broken. Objects
+    /// that the API server would refuse are used nevertheless.
     #[default]
     Whole,
-    /// Each document by itself. What the API server would refuse or drop is reported.
+    /// Each document counts by itself. A field that the API server would refuse or drop is reported.
     Strict,
 }
 
-/// A manifest that is in no file: a flag stands for it.
+/// A manifest that is in no file: it implements a flag.
 pub(crate) struct BuiltIn {
-    /// The flag.
+    /// The flag that the manifest implements.
     pub(crate) name: &'static str,
-    /// The manifest.
+    /// The YAML text of the manifest.
     pub(crate) text: String,
 }
 
 /// The paths at which a change can change the content of the source. All are absolute.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extent {
-    /// Folders of which every entry matters.
+    /// Folders in which every entry counts.
     folders: BTreeSet<PathBuf>,
-    /// The paths of the options. Such a path can be removed and created again, which only its parent folder reports.
+    /// The paths of the options. Such a path can be removed and created again, and only its parent folder
+    /// reports this.
     roots: BTreeSet<PathBuf>,
 }
 
@@ -88,9 +90,9 @@ struct File {
     seen: Option<Seen>,
     /// The last good content.
     manifest: Manifest,
-    /// Why the file cannot be parsed now; none if it can.
+    /// The problem of a file that cannot be parsed; none for other files.
     broken: Option<Problem>,
-    /// What the API server would refuse or drop; empty where that is not looked for.
+    /// Values that the API server would refuse or drop; empty unless the reading is strict.
     faults: Vec<Problem>,
     reading: Reading,
 }
@@ -100,13 +102,13 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// When a path does not exist or cannot be read. A file that cannot be parsed is one of the [`problems`](Self::problems)
-    /// instead.
+    /// When a path does not exist or cannot be read. A file that cannot be parsed is one of the
+    /// [`problems`](Self::problems) instead.
     pub fn open(roots: &[PathBuf]) -> Result<Self, LoadError> {
         Self::open_as(roots, Reading::Whole)
     }
 
-    /// The same, in this way.
+    /// Opens files and folders as [`open`](Self::open) does, with this reading.
     pub(crate) fn open_as(roots: &[PathBuf], reading: Reading) -> Result<Self, LoadError> {
         for path in roots {
             fs::metadata(path).map_err(|source| LoadError::Path { path: path.clone(), source })?;
@@ -136,7 +138,8 @@ impl Files {
         self.by_path.values().chain(&self.built_in)
     }
 
-    /// Looks at everything again, except for files that are open for writing. Returns whether anything changed.
+    /// Reads every changed file again, except for files that are open for writing. Returns whether anything
+    /// changed.
     pub fn refresh(&mut self, being_written: &HashSet<PathBuf>) -> bool {
         let walk = Walk::over(&self.roots);
         let mut changed = walk.problems != self.folder_problems;
@@ -160,12 +163,12 @@ impl Files {
         self.files().flat_map(|file| &file.manifest.objects)
     }
 
-    /// The version of ingress-nginx whose controller or values for Helm are among the files.
+    /// The version of ingress-nginx whose controller, or whose Helm values, are among the files.
     pub(crate) fn old_version(&self) -> Option<Assumed> {
         self.files().find_map(|file| file.manifest.old.clone())
     }
 
-    /// The files that cannot be parsed, and what is wrong in those that can.
+    /// The files that cannot be parsed, and the faults of the other files.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.folder_problems
             .iter()
@@ -195,7 +198,8 @@ impl Extent {
         self.folders.iter().cloned().chain(self.roots.iter().filter_map(|root| folder_of(root))).collect()
     }
 
-    /// Whether a change of this path matters. The parent folder of a root is watched too and can be busy, as `/tmp` is.
+    /// Whether a change of this path is relevant. The parent folder of a root is watched too and can be busy,
+    /// as `/tmp` is.
     pub(crate) fn concerns(&self, path: &Path) -> bool {
         let is_inside = path.parent().is_some_and(|folder| self.folders.contains(folder));
         is_inside || self.folders.contains(path) || self.roots.contains(path)
@@ -205,7 +209,7 @@ impl Extent {
 // === impl File ===
 
 impl File {
-    /// Reads the file if it changed. Returns whether its content or its problem has changed.
+    /// Reads the file if its stamp changed. Returns whether its content or its problem differs.
     fn refresh(&mut self, path: &Path, stamp: Stamp) -> bool {
         let (seen, text) = match self.read(path, stamp) {
             Ok(Some(read)) => read,
@@ -244,13 +248,13 @@ impl File {
         }
     }
 
-    /// The text; none if the file looks the same as when it was last read.
+    /// The text; none if the file has the same stamp as when it was last read.
     fn read(&self, path: &Path, stamp: Stamp) -> io::Result<Option<(Seen, Vec<u8>)>> {
         if self.seen.as_ref().is_some_and(|seen| seen.stamp == stamp && !seen.is_racy) {
             return Ok(None);
         }
-        // The stamp is taken before the text is read. So a write in between changes the stamp, and the next look reads the file
-        // again.
+        // The stamp is taken before the text is read. So a write in between changes the stamp, and the next
+        // refresh reads the file again.
         let is_racy = stamp.is_recent();
         let text = fs::read(path)?;
         let mut hasher = DefaultHasher::new();
@@ -272,7 +276,7 @@ impl File {
     }
 }
 
-/// What the API server would refuse or drop, as a problem.
+/// The problem of a value that the API server would refuse or drop.
 fn refused(path: &Path, Fault { object, line, message }: Fault) -> Problem {
     let problem = Problem::new(Severity::Error, message);
     Problem { object, file: Some(path.to_owned()), line: Some(line), ..problem.because(Reason::Undecodable) }
@@ -282,7 +286,8 @@ fn refused(path: &Path, Fault { object, line, message }: Fault) -> Problem {
 #[derive(Debug)]
 struct Seen {
     stamp: Stamp,
-    /// The file was written so recently that another write could leave the same stamp (Git calls this "racily clean").
+    /// The file was written so recently that another write could leave the same stamp (Git calls this "racily
+    /// clean").
     is_racy: bool,
     text_hash: u64,
 }
@@ -297,7 +302,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Longer than the coarsest resolution of timestamps among local filesystems.
+    /// A time longer than the coarsest timestamp resolution of local filesystems.
     const RACY: Duration = Duration::from_secs(2);
 
     fn of(metadata: &Metadata) -> Self {
@@ -323,19 +328,20 @@ struct Walk {
     files: BTreeMap<PathBuf, Met>,
     extent: Extent,
     problems: Vec<Problem>,
-    /// The files and folders that were visited, by their paths without links, so that none is read twice and a loop of links ends.
+    /// The visited files and folders, by their paths without links, so that none is read twice and a loop of
+    /// links ends.
     met: HashSet<PathBuf>,
 }
 
-/// A file that was found.
+/// A file below a root.
 struct Met {
-    place: Place,
+    place: Paths,
     stamp: Stamp,
 }
 
 /// The paths of a file or folder.
-struct Place {
-    /// The path as given, or as it follows from a root.
+struct Paths {
+    /// The path as given, or as derived from a root.
     path: PathBuf,
     /// The absolute path.
     absolute: PathBuf,
@@ -347,7 +353,7 @@ impl Walk {
     fn over(roots: &[PathBuf]) -> Self {
         let mut walk = Self::default();
         for root in roots {
-            let place = Place::of(root.clone());
+            let place = Paths::of(root.clone());
             walk.extent.roots.insert(place.absolute.clone());
             match fs::metadata(root) {
                 Ok(metadata) if metadata.is_dir() => walk.enter(place),
@@ -358,7 +364,7 @@ impl Walk {
         walk
     }
 
-    fn enter(&mut self, folder: Place) {
+    fn enter(&mut self, folder: Paths) {
         if !self.met.insert(folder.real.clone()) {
             return;
         }
@@ -379,9 +385,9 @@ impl Walk {
         }
     }
 
-    fn look_at(&mut self, folder: &Place, entry: &fs::DirEntry) {
-        // Names that begin with a dot are skipped. Kubernetes keeps the files of a mounted ConfigMap in `..data` and links to them;
-        // editors keep temporary files.
+    fn look_at(&mut self, folder: &Paths, entry: &fs::DirEntry) {
+        // Names that begin with a dot are skipped. Kubernetes stores the files of a mounted ConfigMap in
+        // `..data` and links to them; editors store temporary files.
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             return;
         }
@@ -393,7 +399,7 @@ impl Walk {
         }
     }
 
-    fn meet(&mut self, place: Place, metadata: &Metadata) {
+    fn meet(&mut self, place: Paths, metadata: &Metadata) {
         if !self.met.insert(place.real.clone()) {
             return;
         }
@@ -408,14 +414,14 @@ impl Walk {
     }
 }
 
-impl Place {
+impl Paths {
     fn of(path: PathBuf) -> Self {
         let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
         let real = fs::canonicalize(&path).unwrap_or_else(|_| absolute.clone());
         Self { path, absolute, real }
     }
 
-    /// The paths of an entry of this folder. Only a link is resolved, since resolving needs system calls.
+    /// The paths of an entry of this folder. Only a link is resolved, because resolving costs system calls.
     fn entry(&self, entry: &fs::DirEntry) -> Self {
         let name = entry.file_name();
         let (path, absolute) = (self.path.join(&name), self.absolute.join(&name));

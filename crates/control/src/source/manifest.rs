@@ -1,4 +1,4 @@
-//! Parses the text of a manifest file into objects: all of it, or nothing.
+//! Parses the text of a manifest file into objects: all objects, or none.
 //!
 //! Never in here: the filesystem.
 
@@ -21,11 +21,11 @@ pub(super) struct Manifest {
     pub(super) objects: Vec<Object>,
     /// Numbers of objects of other kinds.
     pub(super) skipped: Skipped,
-    /// The version of ingress-nginx whose controller or values for Helm are in the file.
+    /// The version of ingress-nginx whose controller, or whose Helm values, are in the file.
     pub(super) old: Option<Assumed>,
 }
 
-/// Why a file cannot be parsed.
+/// The reason why a file cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     /// Line in the file, from 1.
@@ -63,8 +63,8 @@ impl Manifest {
         })
     }
 
-    /// Parses each document of a file by itself, and examines it as the API server would: the manifest has the objects that can be
-    /// read, and the faults have their lines in the file.
+    /// Parses each document of a file by itself, and examines it as the API server would: the manifest has
+    /// the readable objects, and the faults have their lines in the file.
     pub(super) fn parse_each(file: &Arc<Path>, text: &str) -> (Self, Vec<Fault>) {
         let (mut manifest, mut faults, mut is_template) = (Self::default(), Vec::new(), false);
         for document in documents(text) {
@@ -118,7 +118,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// How an object is to be deserialized; none if its kind is not supported, in which case it is counted.
+    /// The seed for deserializing an object; none if its kind is not supported, in which case the object is
+    /// counted.
     fn slot(&mut self, file: &Arc<Path>, document: &Document<'_>, head: &At<TypeMeta>) -> Option<Slot> {
         let Some(kind) = head.value.kind() else {
             if self.old.is_none() {
@@ -146,8 +147,8 @@ struct Document<'a> {
     text: &'a str,
 }
 
-/// Splits a file at its `---` lines. YAML allows such a line nowhere else (YAML 1.2, production `c-forbidden`), so that a document
-/// need not be parsed to find its end.
+/// Splits a file at its `---` lines. YAML allows such a line nowhere else (YAML 1.2, production
+/// `c-forbidden`), so the end of a document is found without parsing it.
 fn documents(text: &str) -> Vec<Document<'_>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut documents = Vec::new();
@@ -171,8 +172,9 @@ fn is_marker(line: &str) -> bool {
 }
 
 impl Document<'_> {
-    /// The `apiVersion` and `kind` of the document, if plain lines hold them, which costs a tenth of parsing it as YAML. A line
-    /// without indentation is a key of the outermost mapping in any document that is an object.
+    /// The `apiVersion` and `kind` of the document, if plain lines hold them; reading these lines costs a
+    /// tenth of parsing the YAML. A line without indentation is a key of the outermost mapping in every
+    /// document that is an object.
     fn head_at_a_glance(&self) -> Option<At<TypeMeta>> {
         let mut head = At { value: TypeMeta { api_version: String::new(), kind: String::new() }, line: 0 };
         for (number, line) in (1..).zip(self.text.lines()) {
@@ -201,8 +203,8 @@ impl Document<'_> {
         (!head.value.kind.is_empty() && !head.value.api_version.is_empty()).then_some(head)
     }
 
-    /// Whether it is a template of a Helm chart: one that cannot be parsed, or one that names values of a chart. Configuration of other
-    /// programs may have templates of its own in its texts.
+    /// Whether the document is a template of a Helm chart: a broken document with actions, or one that names
+    /// values of a chart. Configuration of other programs may contain templates of its own.
     fn is_template(&self, is_broken: bool) -> bool {
         let mut actions =
             self.text.split("{{").skip(1).map(|action| action.trim_start_matches(['-', ' ', '$']));
@@ -215,7 +217,7 @@ impl Document<'_> {
         head.is_ok_and(|head| head.is_some_and(|head| head.value.kind.is_empty()))
     }
 
-    /// The version of ingress-nginx whose controller this is, or whose values for Helm.
+    /// The version of ingress-nginx whose controller, or whose Helm values, the document is.
     fn old_version(&self, file: &Path, head: &TypeMeta) -> Option<Assumed> {
         let place = file.display();
         match head.kind.as_str() {
@@ -237,8 +239,8 @@ impl Document<'_> {
     }
 
     fn parse<S: for<'de> DeserializeSeed<'de, Value = T>, T>(&self, seed: S) -> Result<T, Broken> {
-        // A `List` may hold all objects of a cluster: files belong to the operator, so that their size is no attack. The limits on
-        // aliases and depth stay.
+        // A `List` may hold all objects of a cluster: files belong to the operator, so their size is no
+        // attack. The limits on aliases and depth stay.
         let budget = serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 };
         let options = serde_saphyr::options! { budget: budget, with_snippet: false };
         serde_saphyr::with_deserializer_from_str_with_options(self.text, options, |de| seed.deserialize(de))
@@ -261,7 +263,7 @@ impl Document<'_> {
     }
 }
 
-/// The parser's message without the line in the document, which its end gives, and without names of Rust types.
+/// The parser's message without names of Rust types, and without its line, which the problem states itself.
 fn plain(message: &str) -> String {
     let end = message.find(" at line ").unwrap_or(message.len());
     let message = message[..end].trim_end_matches([':', ',']);
@@ -274,7 +276,7 @@ fn plain(message: &str) -> String {
     message.replace("invalid u16", "not a whole number up to 65535")
 }
 
-/// The key on a line. The value is not shown, since it may be secret.
+/// The key on a line. The value is not shown, because it may be secret.
 fn key(line: &str) -> Option<&str> {
     let (key, _) = line.trim_start_matches([' ', '-']).split_once(':')?;
     let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
@@ -298,7 +300,7 @@ impl TypeMeta {
         Kind::of(&self.api_version, &self.kind)
     }
 
-    /// Whether it is a `List`, or a typed one such as `ServiceList`.
+    /// Whether the object is a `List`, or a typed list such as `ServiceList`.
     fn is_list(&self) -> bool {
         let of = self.kind.strip_suffix("List");
         of.is_some_and(|kind| {
@@ -325,7 +327,7 @@ struct ListHead {
 
 // === seeds: a kind that is known decides how the object is read ===
 
-/// How one object is to be deserialized.
+/// The seed for deserializing one object.
 struct Slot {
     kind: Kind,
     origin: Origin,
@@ -339,7 +341,7 @@ impl<'de> DeserializeSeed<'de> for Slot {
     }
 }
 
-/// How each item of a list is to be deserialized; none for items that are skipped.
+/// The seeds for the items of a list; none for items that are skipped.
 struct ListSeed(Vec<Option<Slot>>);
 
 impl<'de> DeserializeSeed<'de> for ListSeed {
@@ -447,7 +449,8 @@ mod tests {
         assert_eq!(parse(&(text + "---\nkind: Pod\napiVersion: v1\n")).unwrap().skipped.len(), 1);
     }
 
-    /// The quick look at lines may find nothing, but it must not find anything other than the YAML parser does.
+    /// The look at single lines may find nothing, but must not find anything that the YAML parser does not
+    /// find.
     #[test]
     fn a_glance_is_not_mistaken() {
         for (text, is_seen) in [

@@ -1,6 +1,6 @@
 //! The sources of objects.
 //!
-//! A source keeps its objects in order, with the problems of reading them. It knows nothing of their meaning.
+//! A source holds its objects in order, with the problems of reading them. It does not know their meaning.
 
 pub mod cluster;
 pub(crate) mod file_source;
@@ -14,7 +14,7 @@ use std::path::Path;
 
 use crate::objects::Object;
 
-/// Numbers of objects that were skipped, by what they are: unsupported kinds, and Ingresses of other classes.
+/// Numbers of skipped objects, by description: unsupported kinds, and Ingresses of other classes.
 pub type Skipped = BTreeMap<String, usize>;
 
 /// Parses the text of a manifest that is not in a file.

@@ -1,7 +1,8 @@
 //! Watches folders with inotify to learn that files may have changed.
 //!
-//! The kernel's events are not reliable enough to tell what changed, so that an event only makes the source look again. But they
-//! tell when a file is open for writing, and such a file is left alone until it is closed.
+//! The kernel's events are not reliable enough to identify a change, so an event only makes the source
+//! compare the files. But events do reveal that a file is open for writing, and such a file stays unread
+//! until it is closed.
 //!
 //! Never in here: the content of files.
 
@@ -21,13 +22,15 @@ use super::files::Extent;
 pub(crate) struct Watch {
     watcher: RecommendedWatcher,
     noted: Arc<Shared>,
-    /// The folders that are watched, each with its identity when the watch began: a watch follows the folder, not the name.
+    /// The watched folders, each with its identity when the watch began: a watch follows the folder, not the
+    /// name.
     folders: BTreeMap<PathBuf, FolderId>,
 }
 
 type FolderId = (u64, u64);
 
-/// What the watcher's thread tells. Events are not kept: a folder may have files that are none of ours and written all the time.
+/// The state that the watcher's thread shares. Events are not stored, because a folder may contain foreign
+/// files that are written all the time.
 #[derive(Default)]
 struct Shared {
     noted: Mutex<Noted>,
@@ -48,8 +51,8 @@ impl Watch {
         Ok(Self { watcher, noted, folders: BTreeMap::new() })
     }
 
-    /// Watches exactly the folders of this extent. Returns whether a folder is watched that was not before: it may hold changes
-    /// that came before its watch.
+    /// Watches exactly the folders of this extent. Returns whether a folder is newly watched: it may contain
+    /// changes from before its watch.
     pub(crate) fn follow(&mut self, extent: &Extent) -> Result<bool, (PathBuf, notify::Error)> {
         self.noted.lock().extent = extent.clone();
         let identified = |folder: PathBuf| folder_id(&folder).map(|id| (folder, id));
@@ -67,7 +70,7 @@ impl Watch {
         let stale: Vec<_> = self.folders.iter().filter(is_stale).map(|(folder, _)| folder.clone()).collect();
         for folder in stale {
             self.folders.remove(&folder);
-            // The watch of a folder ends when the folder is removed, so that this may fail.
+            // The watch may be gone already, because it ends with the folder.
             let _ = self.watcher.unwatch(&folder);
         }
     }
@@ -79,22 +82,22 @@ impl Watch {
                 Ok(true)
             }
             Err(error) if folder_id(&folder) == Some(id) => Err((folder, error)),
-            // The folder has just been removed, which its parent folder reports.
+            // The folder has just been removed. Its parent folder reports this.
             Err(_) => Ok(false),
         }
     }
 
-    /// Waits for an event after which the files should be looked at.
+    /// Waits for an event after which the files should be compared.
     pub(crate) async fn changed(&mut self) {
         self.noted.changed.notified().await;
     }
 
-    /// Files that have been written to and not closed since.
+    /// Files that another process has written to and not yet closed.
     pub(crate) fn being_written(&self) -> HashSet<PathBuf> {
         self.noted.lock().being_written.clone()
     }
 
-    /// Stops waiting for files to be closed. A writer that is still alive keeps its file open on purpose.
+    /// Ends the wait for open files. A writer that is still alive holds its file open on purpose.
     pub(crate) fn give_up_on_writers(&mut self) {
         self.noted.lock().being_written.clear();
     }
@@ -138,7 +141,7 @@ impl Noted {
                     self.being_written.remove(path);
                 }
             }
-            // Reading files makes these events too: to act on them would never end.
+            // Reading files causes these events too: handling them would never end.
             EventKind::Access(_) => return false,
             _ => {}
         }

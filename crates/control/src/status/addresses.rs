@@ -3,10 +3,14 @@
 //! Never in here: IO.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{NodeAddress, Service};
 
 use crate::objects::IngressPoint;
+
+/// The addresses to write, in order; none while they are not known.
+pub(super) type Addresses = Option<Arc<[IngressPoint]>>;
 
 /// Sorts the addresses in the order in which they are written, and removes duplicates.
 pub(super) fn tidy(points: impl IntoIterator<Item = IngressPoint>) -> Vec<IngressPoint> {
@@ -16,12 +20,13 @@ pub(super) fn tidy(points: impl IntoIterator<Item = IngressPoint>) -> Vec<Ingres
     points
 }
 
-/// The addresses and names in `--publish-status-address`; a text may hold several with commas between them.
+/// The addresses and names of `--publish-status-address`; a text may contain several, separated by commas.
 pub(super) fn given(texts: &[String]) -> Vec<IngressPoint> {
     tidy(texts.iter().flat_map(|text| text.split(',')).map(|text| point(text.trim())))
 }
 
-/// The addresses of the Service that `--publish-service` names; none while the Service has none, in which case nothing is written.
+/// The addresses of the Service that `--publish-service` names; none while the Service has none, in which
+/// case nothing is written.
 pub(super) fn of_service(service: &Service) -> Option<Vec<IngressPoint>> {
     let spec = service.spec.as_ref()?;
     let external = spec.external_ips.iter().flatten().map(|address| point(address));
@@ -39,7 +44,8 @@ pub(super) fn of_service(service: &Service) -> Option<Vec<IngressPoint>> {
     }
 }
 
-/// The address of a Node: its first external address, or the internal one if it has no external one or `internal` asks for it.
+/// The address of a Node: its first external address, or the internal one if it has no external one or
+/// `internal` is set.
 pub(super) fn of_node(addresses: &[NodeAddress], internal: bool) -> Option<IngressPoint> {
     let first =
         |kind: &str| addresses.iter().find(|address| address.type_ == kind && !address.address.is_empty());

@@ -1,4 +1,5 @@
-//! Runs the leader election: reads and writes the Lease as `lease` decides, and reports whether this process leads.
+//! Runs the leader election: reads and writes the Lease as `lease` decides, and reports whether this process
+//! leads.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -58,7 +59,7 @@ impl Elector {
         self.leading.subscribe()
     }
 
-    /// Participates for ever.
+    /// Participates in the election for ever.
     pub(super) async fn run(&mut self) {
         loop {
             let began = Instant::now();
@@ -70,7 +71,7 @@ impl Elector {
             let pause = if self.election.leads(began) { retry } else { jittered(retry) };
             self.until_deadline(began + pause, |_| std::future::pending()).await;
             self.announce();
-            // Waits for the rest of the pause if the deadline ended the step before it.
+            // If the deadline ended the step, this waits for the rest of the pause.
             sleep_until(began + pause).await;
         }
     }
@@ -89,7 +90,7 @@ impl Elector {
             let replaced = self.leases.replace(&self.name, &parameters, &lease);
             match self.server.ask(ELECTING, replaced).await {
                 Ok(lease) => self.election.wrote(lease, Instant::now()),
-                // An earlier renewal may have succeeded although its answer did not arrive in time.
+                // An earlier renewal may have succeeded although its response did not arrive in time.
                 Err(Failure::Conflict) if self.read().await => {}
                 Err(_) => return false,
             }
@@ -97,8 +98,8 @@ impl Elector {
         true
     }
 
-    /// Runs a step until `end`, or until this process may no longer assume that it leads: it has to stop at once then. Returns
-    /// whether the step was completed.
+    /// Runs a step until `end`, or until this process may no longer assume that it leads, in which case it
+    /// has to stop at once. Returns whether the step was completed.
     async fn until_deadline<'a, F: Future<Output = ()>>(
         &'a mut self,
         end: Instant,
@@ -110,7 +111,8 @@ impl Elector {
     }
 
     async fn attempt(&mut self) {
-        // A leader knows what it wrote and need not read the Lease. If writing fails, another process has written.
+        // A leader knows its last write and need not read the Lease. If writing fails, another process has
+        // written.
         let is_known = self.election.leads(Instant::now());
         if (is_known || self.read().await)
             && self.write().await == Err(Failure::Conflict)

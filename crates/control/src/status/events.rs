@@ -1,10 +1,10 @@
-//! Publishes Events: a problem of an object (Warning, with the problem's reason), and that the current version of an Ingress is
-//! being served (Normal, `Sync`).
+//! Publishes Events: one for each problem of an object (Warning, with the problem's reason), and one when the
+//! current version of an Ingress is being served (Normal, `Sync`).
 //!
-//! A problem is published when it appears, and not again while it stays. When a process begins to publish, Ingresses that are being
-//! served already get no Event, but problems do: each new leader publishes them once, as other controllers do after a restart. Many
-//! Events at once are spread over time, and each is published only if it is still true; those for which there is no room are
-//! dropped and counted.
+//! A problem is published when it appears, and not again while it stays. When a process begins to publish,
+//! Ingresses that are already served get no Event, but problems do: each new leader publishes them once, as
+//! other controllers do after a restart. A large number of Events is spread over time, and each is published
+//! only if it is still true; Events beyond the queue's bound are dropped and counted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,9 +20,8 @@ use kube::api::PostParams;
 use observe::Registry;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Programmed;
-use super::ingress::changed;
 use super::server::{Backoff, Failure, Server};
+use super::writer::{Programmed, changed};
 use crate::names::ObjectRef;
 use crate::objects::{Ingress, Resource, Sourced};
 use crate::problem::{Problem, Severity};
@@ -33,34 +32,34 @@ const TELLING: &str = "publishing Events";
 /// The reporting component, which `kubectl describe` shows.
 const REPORTER: &str = "forebay";
 
-/// Events that may be published at once after a quiet time.
+/// The number of Events that may be published at once after a quiet time.
 const BURST_MAX: u32 = 50;
 
 /// Time between Events beyond the burst.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Most Events that wait to be published.
+/// The most Events that wait to be published.
 const WAITING_MAX: usize = 1000;
 
-/// Most of the waiting Events that report no problem.
+/// The most waiting Events that report no problem.
 const WAITING_NORMAL_MAX: usize = 500;
 
-/// Time after which a problem that disappeared is published again if it comes back.
+/// Time after which a problem that disappeared is published again if it reappears.
 const FORGET_AFTER: Duration = Duration::from_secs(600);
 
 /// Least time between two comparisons with what was published, however often translations change.
 const SPACING: Duration = Duration::from_millis(100);
 
-/// "This must be at most 1kB in size."
+/// The API's bound of a note: "This must be at most 1kB in size."
 const NOTE_BYTES_MAX: usize = 1024;
 
 /// Longest name of an object, in bytes, that leaves room for the suffix of an Event's name.
 const NAME_BYTES_MAX: usize = 230;
 
-/// "can be up to 128 characters"
+/// The API's bound of an instance name: "can be up to 128 characters".
 const INSTANCE_BYTES_MAX: usize = 128;
 
-/// Publishes Events.
+/// Publishes the Events of one process.
 pub(super) struct Teller {
     server: Server,
     instance: String,
@@ -73,14 +72,14 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    /// `instance` identifies this process. Without `sync`, only problems are published.
+    /// Creates a publisher. `instance` identifies this process. Without `sync`, only problems are published.
     pub(super) fn new(server: Server, instance: String, sync: bool, metrics: Arc<Registry>) -> Self {
         let instance = cut(instance, INSTANCE_BYTES_MAX);
         let bucket = Bucket::new(Instant::now());
         Self { server, instance, sync, metrics, news: News::default(), bucket, refusal: None }
     }
 
-    /// Publishes for what is served from now on, and for all problems that have not been published.
+    /// Publishes Events about newly served Ingresses, and about all problems that have not been published.
     pub(super) async fn run(&mut self, mut programmed: Programmed) {
         self.news.skip_served();
         let mut backoff = Backoff::default();
@@ -114,7 +113,7 @@ impl Teller {
         self.metrics.events_dropped(dropped);
     }
 
-    async fn publish(&mut self, told: &Told) -> Result<(), Failure> {
+    async fn publish(&mut self, told: &EventContent) -> Result<(), Failure> {
         let event = told.event(&self.instance, Timestamp::now());
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
         let events: Api<Event> = Api::namespaced(self.server.client.clone(), namespace);
@@ -132,16 +131,16 @@ impl Teller {
 /// The state from which Events follow.
 #[derive(Debug, Default)]
 struct News {
-    waiting: VecDeque<Told>,
-    /// The Ingresses that were served at the last look, by uid; none before the first look.
+    waiting: VecDeque<EventContent>,
+    /// The Ingresses that the last comparison found served, by uid; none before the first comparison.
     served: Option<HashMap<String, Arc<Sourced<Ingress>>>>,
-    /// The time at which each problem was last there, by its hash.
+    /// The time at which each problem last existed, by its hash.
     problems: HashMap<u64, Instant>,
 }
 
 /// The content of an Event.
 #[derive(Clone, Debug, PartialEq)]
-struct Told {
+struct EventContent {
     object: ObjectRef,
     uid: String,
     reason: &'static str,
@@ -151,16 +150,17 @@ struct Told {
 }
 
 impl News {
-    /// Publishes no `Sync` for the Ingresses that the next look finds.
+    /// Suppresses `Sync` for the Ingresses that the next comparison finds.
     fn skip_served(&mut self) {
         self.served = None;
     }
 
-    /// Compares with what is served now, and queues Events. Returns how many were dropped because the queue was full.
+    /// Compares with the served translation, and queues Events. Returns the number of Events that were
+    /// dropped because the queue was full.
     fn take(&mut self, translation: &Translation, sync: bool, now: Instant) -> u64 {
         let problems = self.take_problems(translation, now);
         let served = self.take_served(translation);
-        let room = |waiting: &VecDeque<Told>, max: usize| max.saturating_sub(waiting.len());
+        let room = |waiting: &VecDeque<EventContent>, max: usize| max.saturating_sub(waiting.len());
         let mut dropped = 0;
         for (told, max) in [(problems, WAITING_MAX), (if sync { served } else { vec![] }, WAITING_NORMAL_MAX)]
         {
@@ -171,13 +171,13 @@ impl News {
         dropped
     }
 
-    fn take_problems(&mut self, translation: &Translation, now: Instant) -> Vec<Told> {
+    fn take_problems(&mut self, translation: &Translation, now: Instant) -> Vec<EventContent> {
         let problems = translation.problems.iter().filter(|problem| is_told(problem));
         let problems: Vec<_> = problems.map(|problem| (hash(problem), problem)).collect();
         let mut fresh = Vec::new();
         for (hash, problem) in &problems {
             if self.problems.insert(*hash, now).is_none() {
-                fresh.extend(Told::of_problem(problem, *hash, translation));
+                fresh.extend(EventContent::of_problem(problem, *hash, translation));
             }
         }
         self.problems.retain(|_, last| now.duration_since(*last) < FORGET_AFTER);
@@ -186,7 +186,7 @@ impl News {
         fresh
     }
 
-    fn take_served(&mut self, translation: &Translation) -> Vec<Told> {
+    fn take_served(&mut self, translation: &Translation) -> Vec<EventContent> {
         let is_first = self.served.is_none();
         let served = self.served.get_or_insert_default();
         let mut fresh = Vec::new();
@@ -196,13 +196,13 @@ impl News {
                 Some(old) if Arc::ptr_eq(old, ingress) => {}
                 Some(old) => {
                     if !old.asks_for_the_same(ingress) {
-                        fresh.push(Told::of_served(ingress, uid));
+                        fresh.push(EventContent::of_served(ingress, uid));
                     }
                     *old = Arc::clone(ingress);
                 }
                 None => {
                     if !is_first {
-                        fresh.push(Told::of_served(ingress, uid));
+                        fresh.push(EventContent::of_served(ingress, uid));
                     }
                     served.insert(uid.clone(), Arc::clone(ingress));
                 }
@@ -217,7 +217,7 @@ impl News {
     }
 }
 
-impl Told {
+impl EventContent {
     /// The Event of a problem; none for an object that the API server does not know.
     fn of_problem(problem: &Problem, hash: u64, translation: &Translation) -> Option<Self> {
         let object = problem.object.clone()?;
@@ -234,7 +234,7 @@ impl Told {
     fn event(&self, instance: &str, now: Timestamp) -> Event {
         let ObjectRef { kind, namespace, name } = &self.object;
         let namespace = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
-        // "Cluster scoped objects will publish events in the "default" namespace."
+        // The API's rule: "Cluster scoped objects will publish events in the "default" namespace."
         let of_event = namespace.clone().unwrap_or_else(|| "default".to_owned());
         let (type_, action) = match self.problem {
             Some(_) => ("Warning", "Translate"),
@@ -288,7 +288,8 @@ impl Bucket {
     }
 }
 
-/// Notices and problems of files get no Event: notices are for `forebay check`, and problems of files are in the log.
+/// Whether a problem gets an Event. Notices do not, because they are for `forebay check`; problems of files
+/// do not either, because they are in the log.
 fn is_told(problem: &Problem) -> bool {
     problem.severity != Severity::Notice && problem.file.is_none() && problem.object.is_some()
 }
@@ -320,7 +321,7 @@ fn hash(problem: &Problem) -> u64 {
     hasher.finish()
 }
 
-/// The beginning of a text, at most so many bytes, cut between characters.
+/// The beginning of a text, at most `bytes_max` bytes, cut between characters.
 fn cut(mut text: String, bytes_max: usize) -> String {
     text.truncate(text.floor_char_boundary(bytes_max));
     text
@@ -392,7 +393,7 @@ mod tests {
     fn an_event_keeps_within_what_the_server_takes() {
         let long = "\u{e9}".repeat(1000);
         let mut problem = Problem::of(Severity::Error, &ingress(&"i".repeat(253)), long);
-        let told = Told::of_problem(&problem, 0, &Translation::default()).unwrap();
+        let told = EventContent::of_problem(&problem, 0, &Translation::default()).unwrap();
         let event = told.event("pod", Timestamp::UNIX_EPOCH);
         assert_eq!(event.note.unwrap().len(), NOTE_BYTES_MAX);
         assert!(event.metadata.name.unwrap().len() <= 253);
@@ -400,11 +401,11 @@ mod tests {
         // The problem of a cluster-scoped object, and that of an object the server does not have.
         problem.object =
             Some(ObjectRef { kind: "IngressClass", namespace: String::new(), name: "c".to_owned() });
-        let told = Told::of_problem(&problem, 0, &Translation::default()).unwrap();
+        let told = EventContent::of_problem(&problem, 0, &Translation::default()).unwrap();
         let event = told.event("pod", Timestamp::UNIX_EPOCH);
         assert_eq!(event.metadata.namespace.as_deref(), Some("default"));
         assert_eq!(event.regarding.unwrap().namespace, None);
         problem.uid = None;
-        assert_eq!(Told::of_problem(&problem, 0, &Translation::default()), None);
+        assert_eq!(EventContent::of_problem(&problem, 0, &Translation::default()), None);
     }
 }

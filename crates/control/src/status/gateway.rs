@@ -1,7 +1,8 @@
-//! Writes the status of the Gateway API's objects where it differs from what it should be.
+//! Writes the status of the Gateway API's objects if it differs from the report.
 //!
-//! Of many objects at once the present state is listed, of a few each is asked for; either way a write is refused if the object was changed
-//! meanwhile, and made anew. Never in here: what a status says (`content`), or objects that are not ours.
+//! Many objects of a kind are read as a list, few one by one. In both cases a write is refused if the object
+//! was changed meanwhile, and is then computed again. Never in here: the contents of a status (`content`), or
+//! objects of other controllers.
 
 mod content;
 mod features;
@@ -15,15 +16,15 @@ use futures::{StreamExt, stream};
 use http::{Method, Request};
 use k8s_openapi::jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::time::Instant;
 
-use super::Programmed;
-use super::ingress::{Addresses, changed};
-use super::server::{Backoff, Failure, Server};
+use super::addresses::Addresses;
+use super::server::{Failure, Server};
+use super::writer::{Ended, StatusWriter, Write, WriteTable};
 use crate::client::Versions;
 use crate::objects::gateway_api::GROUP;
 use crate::objects::{ForebayPolicy, IngressPoint, Resource, forebay_policy};
+use crate::translate::Translation;
 use crate::translate::gateway::report::{
     ClassReport, GatewayReport, GatewayStatus, ListenerSetStatus, PolicyStatus, RouteStatus, Subject,
 };
@@ -32,22 +33,19 @@ const READING: &str = "reading the objects of the Gateway API";
 const MAKING: &str = "making what Gateways ask for with infrastructure";
 const WRITING: &str = "writing the status of the Gateway API's objects";
 
-/// Most requests at once: 5,000 routes take a few seconds.
+/// The most concurrent requests: with this number, 5,000 routes take a few seconds.
 const IN_FLIGHT_MAX: usize = 16;
 
-/// Most attempts at an object when others change it at the same time.
+/// The most attempts to write an object that others change at the same time.
 const TRIES_MAX: usize = 4;
 
-/// From so many objects of a kind on they are listed rather than asked for one by one.
+/// The number of objects of a kind from which they are read as a list instead of one by one.
 const LISTED_MIN: usize = 32;
 
-/// Objects in one answer to a list: so many are in memory as JSON.
+/// The number of objects in a page of a list, which are in memory as JSON.
 const PAGE: usize = 100;
 
-/// Least time between two passes, however often objects change.
-const SPACING: Duration = Duration::from_millis(20);
-
-/// An object of which there is something to say.
+/// An object with something to report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     Class(Arc<ClassReport>),
@@ -68,12 +66,13 @@ impl Entry {
         }
     }
 
-    /// The field with an entry for each controller; none for objects that one controller alone writes.
+    /// The status field that has an entry for each controller; none for objects that only one controller
+    /// writes.
     fn shared_field(&self) -> Option<&'static str> {
         shared_field(self.subject().object.kind)
     }
 
-    /// The same object, of which there is nothing to say any more.
+    /// The object with an empty report, which removes this controller's entries.
     fn emptied(&self) -> Option<Self> {
         match self {
             Self::Route(it) if !it.parents.is_empty() => {
@@ -96,7 +95,8 @@ fn shared_field(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The entries of a report, in the order in which they are written: what others wait for first. `bundle` is the release of the CRDs.
+/// The entries of a report in the order of writing: objects that others wait for come first. `bundle` is the
+/// release of the CRDs.
 fn entries<'a>(report: &'a GatewayReport, bundle: Option<&str>) -> impl Iterator<Item = Entry> + use<'a> {
     let version = bundle.map(content::supported_version);
     let class = move |class: &Arc<ClassReport>| {
@@ -112,69 +112,48 @@ fn entries<'a>(report: &'a GatewayReport, bundle: Option<&str>) -> impl Iterator
         .chain(report.policies.iter().cloned().map(Entry::Policy))
 }
 
-/// Keeps the status of the Gateway API's objects as it should be.
+/// Writes the status of the Gateway API's objects.
 pub(super) struct GatewayWriter {
     server: Server,
     versions: Versions,
-    interval: Duration,
-    /// What was written, by uid.
-    written: HashMap<String, Written>,
-    /// The last reason for which the API server refused a status.
-    refusal: Option<String>,
+    table: WriteTable<Reported>,
 }
 
-struct Written {
+/// The content of a write to an object.
+struct Reported {
     entry: Entry,
     addresses: Arc<[IngressPoint]>,
-    /// When to try again; none if the write succeeded.
-    until: Option<Instant>,
+}
+
+impl StatusWriter for GatewayWriter {
+    const SPACING: Duration = Duration::from_millis(20);
+
+    fn interval(&self) -> Duration {
+        self.table.interval
+    }
+
+    async fn write_all(&mut self, translation: &Translation, addresses: &Addresses) -> bool {
+        self.write_report(&translation.gateway, &addresses.clone().unwrap_or_default()).await
+    }
+
+    /// Changes of a status by others are detected only by reading all objects again.
+    fn begin_interval(&mut self) {
+        self.forget();
+    }
 }
 
 impl GatewayWriter {
     pub(super) fn new(server: Server, versions: Versions, interval: Duration) -> Self {
-        Self { server, versions, interval, written: HashMap::new(), refusal: None }
+        Self { server, versions, table: WriteTable::new(interval) }
     }
 
-    /// Forgets all writes, since another leader may have written meanwhile.
+    /// Forgets all writes, because another leader may have written meanwhile.
     pub(super) fn forget(&mut self) {
-        self.written.clear();
+        self.table.writes.clear();
     }
 
-    /// Writes whenever what is served or the addresses change, and looks at everything again at each interval.
-    pub(super) async fn run(
-        &mut self,
-        mut programmed: Programmed,
-        mut addresses: watch::Receiver<Addresses>,
-    ) {
-        let mut tick = interval_at(Instant::now() + self.interval, self.interval);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut backoff = Backoff::default();
-        loop {
-            let published = addresses.borrow_and_update().clone().unwrap_or_default();
-            let translation = programmed.borrow_and_update().clone();
-            let is_done = match translation {
-                Some(translation) => self.write_all(&translation.gateway, &published).await,
-                None => true,
-            };
-            let again = if is_done {
-                backoff.reset();
-                self.interval
-            } else {
-                backoff.next().min(self.interval)
-            };
-            sleep(SPACING).await;
-            tokio::select! {
-                () = changed(&mut programmed) => {}
-                () = changed(&mut addresses) => {}
-                // What others have done to a status is seen only when everything is looked at.
-                _ = tick.tick() => self.forget(),
-                () = sleep(again) => {}
-            }
-        }
-    }
-
-    /// Writes what differs. Returns false if something has to be tried again.
-    async fn write_all(&mut self, report: &GatewayReport, addresses: &Arc<[IngressPoint]>) -> bool {
+    /// Writes every status that differs. Returns false if a write has to be repeated.
+    async fn write_report(&mut self, report: &GatewayReport, addresses: &Arc<[IngressPoint]>) -> bool {
         let now = Instant::now();
         let mut reported = HashSet::new();
         let mut due: Vec<Entry> = Vec::new();
@@ -186,8 +165,8 @@ impl GatewayWriter {
             }
             reported.insert(uid);
         }
-        let gone = self.written.extract_if(|uid, _| !reported.contains(uid));
-        due.extend(gone.filter_map(|(_, written)| written.entry.emptied()));
+        let gone = self.table.writes.extract_if(|uid, _| !reported.contains(uid));
+        due.extend(gone.filter_map(|(_, write)| write.content.entry.emptied()));
         let mut is_done = true;
         while !due.is_empty() {
             let kind = due[0].subject().object.kind;
@@ -202,14 +181,14 @@ impl GatewayWriter {
     }
 
     fn is_due(&self, uid: &str, entry: &Entry, addresses: &Arc<[IngressPoint]>, now: Instant) -> bool {
-        self.written.get(uid).is_none_or(|written| {
-            written.entry != *entry
-                || written.until.is_some_and(|until| until <= now)
-                || matches!(entry, Entry::Gateway(_)) && written.addresses != *addresses
+        self.table.writes.get(uid).is_none_or(|write| {
+            write.content.entry != *entry
+                || write.is_due(now)
+                || matches!(entry, Entry::Gateway(_)) && write.content.addresses != *addresses
         })
     }
 
-    /// Writes objects of one kind. Returns whether all are done; an error if the API server is away.
+    /// Writes objects of one kind. Returns whether all are done; an error if the API server is unavailable.
     async fn write_kind(
         &mut self,
         kind: &'static str,
@@ -217,7 +196,7 @@ impl GatewayWriter {
         addresses: &Arc<[IngressPoint]>,
         now: Instant,
     ) -> Result<bool, ()> {
-        // The CRD is gone.
+        // The CRD has been removed.
         let Some(collection) = Collection::of(kind, &self.versions) else { return Ok(true) };
         let mut is_done = true;
         let mut entries = entries;
@@ -248,42 +227,38 @@ impl GatewayWriter {
         addresses: &Arc<[IngressPoint]>,
         now: Instant,
     ) -> Result<bool, ()> {
-        let server = &self.server;
-        let writes = work.into_iter().map(|(entry, object)| async move {
-            let outcome = write(server, collection, &entry, addresses, object).await;
-            (entry, outcome)
+        let server = self.server.clone();
+        let writes = work.into_iter().map(|(entry, object)| {
+            let server = &server;
+            async move {
+                let outcome = write(server, collection, &entry, addresses, object).await;
+                (entry, outcome)
+            }
         });
         let mut outcomes = stream::iter(writes).buffer_unordered(IN_FLIGHT_MAX);
         let mut is_done = true;
         while let Some((entry, outcome)) = outcomes.next().await {
-            let until = match outcome {
-                Ok(()) | Err(Failure::NotFound) => None,
-                Err(Failure::Conflict) => {
+            let until = match self.table.end(&entry.subject().object, outcome, now) {
+                Ended::Until(until) => until,
+                Ended::Conflict => {
                     is_done = false;
                     continue;
                 }
-                Err(Failure::Denied) => Some(now + self.interval),
-                Err(Failure::Refused(why)) => {
-                    if self.refusal.as_ref() != Some(&why) {
-                        tracing::warn!(object = %entry.subject().object, why, "a status is refused");
-                        self.refusal = Some(why);
-                    }
-                    Some(now + self.interval)
-                }
-                Err(Failure::Unserved) => return Err(()),
+                Ended::Unserved => return Err(()),
             };
             let uid = entry.subject().uid.clone().unwrap_or_default();
-            // Of what is not ours any more nothing has to be remembered.
+            // The write to an object that does not concern this controller any more need not be recorded.
             let is_empty = entry.shared_field().is_some() && entry.emptied().is_none();
             if !is_empty {
-                self.written.insert(uid, Written { entry, addresses: Arc::clone(addresses), until });
+                let content = Reported { entry, addresses: Arc::clone(addresses) };
+                self.table.writes.insert(uid, Write { content, until });
             }
         }
         Ok(is_done)
     }
 }
 
-/// Takes the objects of a page together with their entries.
+/// Takes the objects of a page that have entries, together with these entries.
 fn pair(entries: &mut Vec<Entry>, page: &mut Value, kind: &'static str) -> Vec<(Entry, Option<Value>)> {
     let Some(items) = page["items"].as_array_mut() else { return Vec::new() };
     let uid_of = |item: &Value| item["metadata"]["uid"].as_str().map(str::to_owned);
@@ -303,7 +278,7 @@ fn pair(entries: &mut Vec<Entry>, page: &mut Value, kind: &'static str) -> Vec<(
         .collect()
 }
 
-/// Where the objects of a kind are.
+/// The path of the objects of a kind in the API.
 struct Collection {
     group: &'static str,
     version: &'static str,
@@ -311,7 +286,7 @@ struct Collection {
 }
 
 impl Collection {
-    /// None while the API server does not have the kind.
+    /// The collection of a kind; none while the API server does not have the kind.
     fn of(kind: &'static str, versions: &Versions) -> Option<Self> {
         let plural = match kind {
             "GatewayClass" => "gatewayclasses",
@@ -349,7 +324,7 @@ fn request(method: Method, path: String, body: Vec<u8>) -> Request<Vec<u8>> {
     request.expect("names of objects and tokens of lists are made of what a path may have")
 }
 
-/// Brings a status up to date; `object` is its present state where that is known.
+/// Updates a status; `object` is the present state, if it is known.
 async fn write(
     server: &Server,
     collection: &Collection,
@@ -387,7 +362,7 @@ async fn write(
     outcome
 }
 
-/// Makes what a Gateway asks for. Where the right to it is missing, the status is written all the same.
+/// Applies the objects that a Gateway requests. Without the right to do so, the status is still written.
 async fn make_infrastructure(
     server: &Server,
     entry: &Entry,
@@ -413,7 +388,7 @@ async fn make_infrastructure(
             Err(Failure::Refused(why)) => {
                 tracing::warn!(gateway = %entry.subject().object, why, "its Service is refused");
             }
-            // Not taken by force: it may be what somebody else has made, or changed.
+            // The apply is not forced, because another manager may have created or changed the object.
             Err(Failure::Conflict) => {
                 tracing::warn!(gateway = %entry.subject().object, path, "its Service is not made: others manage fields of it");
             }
@@ -423,7 +398,7 @@ async fn make_infrastructure(
     Ok(())
 }
 
-/// What has to be merged into a status; none if it says it all.
+/// The merge patch for a status; none if the status is up to date.
 fn difference(entry: &Entry, addresses: &[IngressPoint], now: &Value) -> Option<Value> {
     if let Some(field) = entry.shared_field().filter(|_| entry.emptied().is_none()) {
         return content::without_ours(&now[field]).map(|left| json!({field: left}));
@@ -431,7 +406,7 @@ fn difference(entry: &Entry, addresses: &[IngressPoint], now: &Value) -> Option<
     let time = Timestamp::now().round(Unit::Second).unwrap_or_default().to_string();
     let mut wanted = content::status(entry, addresses, now, &time);
     let fields = wanted.as_object_mut()?;
-    // The server leaves out what is empty.
+    // The server omits empty fields.
     let is_same = |field: &str, value: &Value| {
         let old = &now[field];
         old == value || old.is_null() && (value == &json!([]) || value == &json!(0))

@@ -1,7 +1,8 @@
 //! Leader election by the rules of client-go, with a Lease of `coordination.k8s.io`.
 //!
-//! Whether the Lease of another process has expired is decided by how long this process has seen it unchanged, so that clocks need
-//! not agree between machines. Each write names the version that was read: if two processes write, one of them gets a conflict.
+//! A Lease of another process has expired if this process has seen it unchanged for long enough, so the
+//! clocks of machines need not agree. Each write names the version that was read: if two processes write, one
+//! of them gets a conflict.
 //!
 //! Never in here: IO, a clock or a timer. Time is an argument.
 
@@ -13,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A candidate, and what it knows of the Lease.
+/// A candidate, and its knowledge of the Lease.
 #[derive(Debug)]
 pub(super) struct Election {
     name: NsName,
@@ -24,7 +25,7 @@ pub(super) struct Election {
     renewed: Option<Instant>,
 }
 
-/// The Lease as it was read, and since when it is unchanged.
+/// The Lease that was last read, and the time since which it is unchanged.
 #[derive(Debug)]
 struct Seen {
     lease: Lease,
@@ -34,16 +35,16 @@ struct Seen {
 /// The next step for the Lease.
 #[derive(Debug, PartialEq)]
 pub(super) enum Move {
-    /// Wait, since another candidate holds it.
+    /// Wait, because another candidate holds the Lease.
     Wait,
-    /// Create it.
+    /// Create the missing Lease.
     Create(Box<Lease>),
-    /// Replace the version that was read by this one.
+    /// Replace the version that was read with this one.
     Replace(Box<Lease>),
 }
 
 impl Election {
-    /// A candidate that has not read the Lease. `me` identifies it among all candidates.
+    /// Creates a candidate that has not read the Lease. `me` identifies it among all candidates.
     pub(super) fn new(name: NsName, me: String, ttl: Duration) -> Self {
         Self { name, me, ttl, seen: None, renewed: None }
     }
@@ -53,7 +54,7 @@ impl Election {
         self.ttl / 4
     }
 
-    /// Until when this candidate may assume that no other leads; none if it does not lead.
+    /// The end of the time in which this candidate may assume that no other leads; none if it does not lead.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.renewed.map(|renewed| renewed + self.ttl / 2)
     }
@@ -63,12 +64,12 @@ impl Election {
         self.deadline().is_some_and(|deadline| now < deadline)
     }
 
-    /// The holder of the Lease, as far as is known.
+    /// The holder of the Lease; none if it is not known.
     pub(super) fn holder(&self) -> Option<&str> {
         self.seen.as_ref().and_then(|seen| holder(&seen.lease))
     }
 
-    /// Notes the Lease as it was read; none if it does not exist.
+    /// Records the Lease that was read; none if it does not exist.
     pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
         let Some(lease) = lease else {
             (self.seen, self.renewed) = (None, None);
@@ -84,13 +85,14 @@ impl Election {
         self.seen = Some(Seen { lease, since });
     }
 
-    /// Notes a Lease that was written as [`next`](Self::next) said, by a request that began at this time.
+    /// Records a Lease that was written as [`next`](Self::next) decided, by a request that began at this
+    /// time.
     pub(super) fn wrote(&mut self, lease: Lease, began: Instant) {
         self.renewed = (holder(&lease) == Some(&*self.me)).then_some(began);
         self.seen = Some(Seen { lease, since: began });
     }
 
-    /// The next step, given what was read or written last.
+    /// The next step, by the Lease that was last read or written.
     pub(super) fn next(&self, now: Instant, clock: Timestamp) -> Move {
         let Some(seen) = &self.seen else {
             let metadata = ObjectMeta {
@@ -107,13 +109,14 @@ impl Election {
         Move::Replace(Box::new(Lease { spec: Some(spec), ..seen.lease.clone() }))
     }
 
-    /// The Lease as released, which another candidate can take at once; none if this one does not hold it.
+    /// The Lease in released form, which another candidate can acquire at once; none if this one does not
+    /// hold it.
     pub(super) fn release(&self, clock: Timestamp) -> Option<Lease> {
         let lease = &self.seen.as_ref()?.lease;
         self.renewed?;
         let spec = LeaseSpec {
             holder_identity: Some(String::new()),
-            // "must be greater than 0"
+            // The API's rule for this field: "must be greater than 0".
             lease_duration_seconds: Some(1),
             renew_time: Some(MicroTime(clock)),
             ..lease.spec.clone()?
@@ -149,7 +152,7 @@ impl Election {
     }
 }
 
-/// The holder of a Lease; none if the name is empty, which means that it was released.
+/// The holder of a Lease; none if the name is empty, which means that the Lease was released.
 fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
@@ -247,10 +250,10 @@ mod tests {
             lease.spec.as_mut().unwrap().renew_time = Some(MicroTime(clock(renewed)));
             lease
         };
-        // The clock of its holder is a day behind.
+        // The holder's clock is a day behind.
         b.read(Some(of_a(-86_400)), start);
         assert_eq!(b.next(start, clock(0)), Move::Wait);
-        // It is renewed after 20 seconds, so that its time begins again.
+        // The renewal after 20 seconds starts the time again.
         let later = start + Duration::from_secs(20);
         b.read(Some(of_a(-86_380)), later);
         assert_eq!(b.next(start + TTL, clock(0)), Move::Wait);

@@ -1,9 +1,12 @@
-//! What Forebay writes to the API server: the addresses of its Ingresses, Events about them, and the status of the Gateway API's objects.
+//! The objects that Forebay writes to the API server: the addresses of its Ingresses, Events about them, and
+//! the status of the Gateway API's objects.
 //!
-//! `lease` and `elector` decide which of several replicas writes; `publish_address` finds the addresses that `ingress` writes;
-//! `gateway` says what became of Gateways and routes; `events` reports problems and what is served. All of it follows only translations that every worker serves.
+//! `lease` and `elector` decide which of several replicas writes; `publish_address` finds the addresses that
+//! `ingress` writes; `gateway` reports the results of Gateways and routes; `events` reports problems and
+//! served Ingresses. All of them use only translations that every worker serves.
 //!
-//! Never in here: anything that serving depends on. If the API server is away, everything here is tried again until it is back.
+//! Never in here: anything that serving depends on. If the API server is unavailable, everything here is
+//! repeated until it is back.
 
 mod addresses;
 mod elector;
@@ -15,6 +18,7 @@ mod publish_address;
 mod server;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::fs;
 use std::sync::Arc;
@@ -27,7 +31,6 @@ use tokio::time::timeout;
 
 use crate::client::Connection;
 use crate::names::NsName;
-use crate::translate::Translation;
 use elector::Elector;
 use events::Teller;
 use gateway::GatewayWriter;
@@ -36,8 +39,9 @@ use publish_address::PublishAddress;
 use server::Server;
 
 pub use publish_address::ThisPod;
+pub use writer::Programmed;
 
-/// Time that [`Keeper::stop`] has to clear statuses. The rest is left to the next leader.
+/// Time that [`Keeper::stop`] has to clear statuses. The next leader clears the rest.
 const CLEAR_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time that [`Keeper::stop`] takes: clearing statuses, then releasing the Lease.
@@ -52,25 +56,24 @@ const POD_MAX: Duration = Duration::from_secs(2);
 /// Least value of `--status-update-interval`.
 const INTERVAL_MIN: Duration = Duration::from_secs(5);
 
-/// The last translation that every worker serves; none before the first.
-pub type Programmed = watch::Receiver<Option<Arc<Translation>>>;
-
 /// The options of the command line about status and Events. The defaults are those of ingress-nginx.
 #[derive(Clone, Debug)]
 pub struct StatusOptions {
-    /// Write the status of Ingresses (`--update-status`). Without it, as for a trial beside another controller, no object is
-    /// changed and no Lease is taken. Events are still published, by every replica: they report the result of the trial and change
-    /// nothing.
+    /// Write the status of Ingresses (`--update-status`). Without it, as for a trial beside another
+    /// controller, no object is changed and no Lease is acquired. Events are still published, by every
+    /// replica: they report the result of the trial and change nothing.
     pub update: bool,
     /// Clear the status when the last replica stops (`--update-status-on-shutdown`).
     pub update_on_shutdown: bool,
-    /// Time after which the status is checked again although nothing has changed (`--status-update-interval`); at least 5 s.
+    /// Time after which the status is compared again although nothing has changed
+    /// (`--status-update-interval`); at least 5 s.
     pub interval: Duration,
     /// Service whose addresses are written (`--publish-service`).
     pub publish_service: Option<NsName>,
     /// Addresses and names to write (`--publish-status-address`). They take precedence over the Service.
     pub publish_address: Vec<String>,
-    /// Write the internal addresses of Nodes, if it is those of Nodes that are written (`--report-node-internal-ip-address`).
+    /// Write the internal addresses of Nodes, if addresses of Nodes are written
+    /// (`--report-node-internal-ip-address`).
     pub report_node_internal_ip: bool,
     /// Name of the Lease (`--election-id`), in the Pod's namespace.
     pub election_id: String,
@@ -80,7 +83,7 @@ pub struct StatusOptions {
     pub leader_election: bool,
     /// Publish an Event when a new version of an Ingress is being served (`--disable-sync-events`).
     pub sync_events: bool,
-    /// This Pod: `POD_NAMESPACE` and `POD_NAME`.
+    /// Name of this Pod: `POD_NAMESPACE` and `POD_NAME`.
     pub pod: Option<NsName>,
 }
 
@@ -102,7 +105,7 @@ impl Default for StatusOptions {
     }
 }
 
-/// Keeps status and Events up to date until it is stopped.
+/// Updates status and Events until it is stopped.
 #[derive(Debug)]
 pub struct Keeper {
     stop: oneshot::Sender<()>,
@@ -111,7 +114,7 @@ pub struct Keeper {
 
 /// Starts to write. Nothing is written before the first translation that every worker serves.
 ///
-/// Has to be called on a tokio runtime with timers.
+/// The caller needs a tokio runtime with timers.
 pub fn spawn(
     connection: &Connection,
     options: StatusOptions,
@@ -124,8 +127,8 @@ pub fn spawn(
 }
 
 impl Keeper {
-    /// Stops writing. A leader clears the status, if the options ask for it and no other replica runs, and releases the Lease.
-    /// Takes a few seconds at most, also if the API server is away.
+    /// Stops writing. A leader clears the status, if the options request it and no other replica runs, and
+    /// releases the Lease. This takes a few seconds at most, even if the API server is unavailable.
     pub async fn stop(mut self) {
         // The task may have ended already.
         let _ = self.stop.send(());
@@ -135,13 +138,13 @@ impl Keeper {
     }
 }
 
-/// What the API server says of this process's Pod; none if it cannot be asked or does not answer.
+/// The API server's description of this process's Pod; none if the server does not answer.
 pub async fn this_pod(connection: &Connection, pod: &NsName) -> Option<ThisPod> {
     let server = Server::new(connection.client.clone());
     timeout(POD_MAX, publish_address::this_pod(&server, pod)).await.unwrap_or_default()
 }
 
-/// The zone of a Node (`topology.kubernetes.io/zone`). Also none if the API server does not answer.
+/// The zone of a Node (`topology.kubernetes.io/zone`); none also if the API server does not answer.
 pub async fn zone_of_node(connection: &Connection, node: &str) -> Option<String> {
     let server = Server::new(connection.client.clone());
     timeout(ZONE_MAX, publish_address::zone(&server, node)).await.unwrap_or_default()
@@ -250,8 +253,8 @@ impl Duty {
         let (found, addresses) = watch::channel(None);
         tokio::join!(
             self.publish_address.follow(&self.server, found),
-            self.gateway_writer.run(self.programmed.clone(), addresses.clone()),
-            self.writer.run(self.programmed.clone(), addresses),
+            writer::run(&mut self.gateway_writer, self.programmed.clone(), addresses.clone()),
+            writer::run(&mut self.writer, self.programmed.clone(), addresses),
             self.teller.run(self.programmed.clone()),
         );
     }
@@ -261,14 +264,14 @@ impl Duty {
             return;
         }
         let clear = async {
-            // A process that is not in a Pod cannot look for other replicas.
+            // A process outside of a Pod cannot find other replicas.
             let is_last = match &self.options.pod {
                 Some(pod) => publish_address::is_last(&self.server, pod).await,
                 None => Ok(true),
             };
             let translation = self.programmed.borrow().clone();
             match (is_last, translation) {
-                (Ok(true), Some(translation)) => self.writer.write_all(&translation, &Arc::from([])).await,
+                (Ok(true), Some(translation)) => self.writer.write_points(&translation, &Arc::from([])).await,
                 (Ok(_), _) => true,
                 (Err(_), _) => false,
             }
@@ -300,7 +303,7 @@ fn publish_address(options: &StatusOptions) -> PublishAddress {
     }
 }
 
-/// Identifies this process: the Pod's name, or the machine's name with the process id.
+/// The identity of this process: the Pod's name, or the machine's name with the process id.
 fn identity(options: &StatusOptions) -> String {
     options.pod.as_ref().map_or_else(
         || {

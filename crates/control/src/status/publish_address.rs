@@ -1,4 +1,5 @@
-//! Follows the addresses at which clients reach this controller: those of a Service, or of the Nodes on which its Pods run.
+//! Follows the addresses at which clients reach this controller: those of a Service, or of the Nodes on which
+//! its Pods run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
@@ -15,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use super::addresses;
-use super::ingress::Addresses;
+use super::addresses::Addresses;
 use super::server::{Backoff, Failure, Server};
 use crate::names::NsName;
 use crate::objects::IngressPoint;
@@ -25,7 +26,7 @@ const PODS: &str = "watching the Pods like this one";
 const POD: &str = "reading this Pod";
 const NODE: &str = "reading a Node";
 
-/// Most requests for Nodes at once.
+/// The most concurrent requests for Nodes.
 const IN_FLIGHT_MAX: usize = 10;
 
 /// Labels that differ between the rollouts of one workload, and so do not select all of its Pods.
@@ -41,14 +42,14 @@ pub(super) enum PublishAddress {
     Service(NsName),
     /// The Nodes on which this controller's Pods run.
     Nodes {
-        /// This Pod.
+        /// Name of this process's Pod.
         pod: NsName,
         /// Whether to use the Nodes' internal addresses.
         internal: bool,
-        /// Time after which the Nodes are asked for again.
+        /// Time after which the Nodes are read again.
         interval: Duration,
     },
-    /// No source.
+    /// No option names a source.
     Unknown,
 }
 
@@ -78,9 +79,9 @@ pub(super) async fn is_last(server: &Server, pod: &NsName) -> Result<bool, Failu
 /// The Pod of this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThisPod {
-    /// The Node that it runs on.
+    /// The Node of the Pod.
     pub node: Option<String>,
-    /// Whether it shares the network namespace of its Node (`hostNetwork`).
+    /// Whether the Pod shares the network namespace of its Node (`hostNetwork`).
     pub host_network: bool,
 }
 
@@ -131,9 +132,9 @@ struct Kin<'a> {
     internal: bool,
     /// The Node of each ready Pod, by the Pod's name.
     pods: BTreeMap<String, String>,
-    /// The same for a list that is not complete yet.
+    /// The Node of each ready Pod in a list that is still incomplete, by the Pod's name.
     listed: BTreeMap<String, String>,
-    /// The addresses of the Nodes that have been asked for; none for a Node without an address.
+    /// The addresses of the known Nodes; none for a Node without an address.
     nodes: HashMap<String, Option<IngressPoint>>,
 }
 
@@ -175,7 +176,7 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// A selector for this Pod and the others of this controller; none if its labels do not identify them.
+    /// A selector for all Pods of this controller; none if their labels do not identify them.
     async fn selector(&self) -> Option<String> {
         let mut backoff = Backoff::default();
         loop {
@@ -215,7 +216,7 @@ impl<'a> Kin<'a> {
         }
     }
 
-    /// Asks for the Nodes that are not known. Returns false if a request failed.
+    /// Reads the unknown Nodes. Returns false if a request failed.
     async fn look_up(&mut self) -> bool {
         let wanted: BTreeSet<_> = self.pods.values().cloned().collect();
         self.nodes.retain(|node, _| wanted.contains(node));
@@ -237,7 +238,8 @@ impl<'a> Kin<'a> {
         is_complete
     }
 
-    /// None while no Pod is ready: one may become ready soon, and until then the old addresses are no worse than none.
+    /// The addresses; none while no Pod is ready. One may become ready soon, and until then the old addresses
+    /// are as good as none.
     fn points(&self) -> Option<Vec<IngressPoint>> {
         let points = addresses::tidy(self.pods.values().filter_map(|node| self.nodes.get(node)?.clone()));
         (!points.is_empty()).then_some(points)
@@ -259,7 +261,7 @@ async fn selector(server: &Server, pod: &NsName) -> Result<Option<String>, Failu
     Ok((!terms.is_empty()).then(|| terms.join(",")))
 }
 
-/// Name and Node of a Pod that takes requests: it runs, is ready and is not terminating.
+/// Name and Node of a Pod that accepts requests: it runs, is ready and is not terminating.
 fn place(pod: Pod) -> Option<(String, String)> {
     let status = pod.status.as_ref()?;
     let mut conditions = status.conditions.iter().flatten();
@@ -268,7 +270,7 @@ fn place(pod: Pod) -> Option<(String, String)> {
     serves.then(|| pod.name_any()).zip(pod.spec?.node_name)
 }
 
-/// Whether a Pod stays: it has neither ended nor is it terminating.
+/// Whether a Pod stays: it has not ended and is not terminating.
 fn stays(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))

@@ -10,24 +10,25 @@ use kube::Client;
 use kube::runtime::watcher;
 use tokio::time::{Instant, timeout};
 
-/// Longest wait for an answer.
+/// Longest wait for a response.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
-/// Something that fails for some objects and works for others counts as working after this time without failure.
+/// Time without failure after which a request counts as working, if it fails for some objects and succeeds
+/// for others.
 const QUIET: Duration = Duration::from_secs(90);
 
-/// The failure that is logged if no request gets an answer.
+/// The failure that is logged if no request gets a response.
 const AWAY: &str = "asking the API server";
 
 /// The API server, and the failures that have been logged.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) client: Client,
-    /// The time of the last failure, by what was tried.
+    /// The time of the last failure, by the description of the request.
     troubles: Arc<Mutex<BTreeMap<&'static str, Instant>>>,
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The object does not exist.
@@ -36,9 +37,9 @@ pub(super) enum Failure {
     Conflict,
     /// The server refuses this request; another one may succeed.
     Refused(String),
-    /// The right is missing, at least for this object. It has been logged.
+    /// The process lacks the right, at least for this object. This has been logged.
     Denied,
-    /// The server is away or busy, so that any request would fail now. It has been logged.
+    /// The server is unavailable or busy, so that any request would fail now. This has been logged.
     Unserved,
 }
 
@@ -47,7 +48,7 @@ impl Server {
         Self { client, troubles: Arc::default() }
     }
 
-    /// Waits for the answer to a request. `what` describes it in the log: "writing status".
+    /// Waits for the response to a request. `what` describes it in the log: "writing status".
     pub(super) async fn ask<T>(
         &self,
         what: &'static str,
@@ -80,14 +81,14 @@ impl Server {
             ) => {
                 self.note(what, &error);
             }
-            // The server has dropped the version at which the watch stood, and the watch begins anew. That is no failure.
+            // The server has dropped the version of the watch, which starts again. This is no failure.
             Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
             Err(error) => self.begins(what, &error),
         }
         None
     }
 
-    /// Logs that a request was given up after this time.
+    /// Logs that a request was abandoned after this time.
     pub(super) fn unanswered(&self, after: Duration) {
         self.begins(AWAY, &format_args!("no answer within {} ms", after.as_millis()));
     }
@@ -133,19 +134,19 @@ impl Server {
     }
 }
 
-/// The wait before the next attempt: from a second, doubled at each failure, up to half a minute.
+/// The wait before the next attempt: one second, doubled at each failure, up to half a minute.
 #[derive(Debug, Default)]
 pub(super) struct Backoff(u32);
 
 impl Backoff {
-    /// An attempt failed: the wait before the next.
+    /// Records a failed attempt. Returns the wait before the next one.
     pub(super) fn next(&mut self) -> Duration {
         let wait = Duration::from_secs(1 << self.0.min(5)).min(Duration::from_secs(30));
         self.0 += 1;
         wait
     }
 
-    /// An attempt succeeded.
+    /// Records a successful attempt.
     pub(super) fn reset(&mut self) {
         self.0 = 0;
     }

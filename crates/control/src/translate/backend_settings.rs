@@ -1,7 +1,7 @@
-//! Settings of a Service's port that hold for its endpoints as a whole, and which object decides them.
+//! Settings of a Service's port that hold for all its endpoints, and the object that decides them.
 //!
-//! "Upstream-level settings come from the FIRST Ingress that references that Service port"; "affinity type and mode from the first
-//! that sets them, the cookie's settings from the last."
+//! "Upstream-level settings come from the FIRST Ingress that references that Service port"; "affinity type
+//! and mode from the first that sets them, the cookie's settings from the last."
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,30 +10,31 @@ use model::{Affinity, Balance, HashBy};
 
 use crate::names::{NsName, PortRef};
 
-/// What an object asks of a Service's port.
+/// The settings that an object requests for a Service's port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BackendSettings {
-    /// How an endpoint is picked where neither a cookie nor a hash decides.
+    /// The load balancing algorithm if neither a cookie nor a hash decides.
     pub(super) balance: Balance,
     /// Requests go to the Service's virtual address instead of its Pods.
     pub(super) by_virtual_address: bool,
-    /// What is hashed to find an endpoint.
+    /// The input of the hash that selects an endpoint.
     pub(super) hash_by: Option<Arc<HashBy>>,
-    /// How clients are kept at an endpoint.
+    /// The affinity of clients to an endpoint.
     pub(super) affinity: Option<Arc<Affinity>>,
 }
 
 /// The settings of each Service's port, decided by all objects together.
 #[derive(Debug, Default)]
 pub(super) struct BackendConsensus {
-    /// The settings of ports that no object asks anything else of.
+    /// The settings of ports without other requests.
     usual: BackendSettings,
-    /// The settings of ports of which some object asks something other than `usual`, whether it is the first to ask or not.
+    /// The settings of ports for which at least one object requests others than `usual`, whether it is the
+    /// first object or not.
     disputed: HashMap<(NsName, PortRef), BackendSettings>,
 }
 
 impl BackendSettings {
-    /// How an endpoint is picked, as a whole.
+    /// The load balancing algorithm, considering affinity and hash.
     pub(super) fn picks(&self) -> Balance {
         match (&self.affinity, &self.hash_by) {
             (Some(affinity), _) => Balance::Cookie(Arc::clone(affinity)),
@@ -42,7 +43,7 @@ impl BackendSettings {
         }
     }
 
-    /// Takes over what a younger object may add.
+    /// Adds the settings that a younger object may contribute.
     fn add(&mut self, younger: &Self) {
         match (&mut self.affinity, &younger.affinity) {
             (Some(affinity), Some(younger)) if affinity.cookie != younger.cookie => {
@@ -55,7 +56,8 @@ impl BackendSettings {
 }
 
 impl BackendConsensus {
-    /// Decides the settings. The objects come with the oldest first, each with its settings and the backends that it names.
+    /// Decides the settings. The objects come in order of age, the oldest first, each with its settings and
+    /// the backends that it names.
     pub(super) fn of<'s, B: Iterator<Item = (NsName, PortRef)>>(
         usual: BackendSettings,
         objects: impl Iterator<Item = (&'s BackendSettings, B)> + Clone,

@@ -1,6 +1,6 @@
 //! Certificates in Secrets, and the default certificate.
 //!
-//! A host whose certificate cannot be used is still served: it shows the default certificate.
+//! A host whose certificate cannot be used is still served, with the default certificate.
 
 use std::sync::Arc;
 
@@ -13,22 +13,24 @@ use crate::names::NsName;
 use crate::objects::{Secret, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
-/// Seconds before its end from which a certificate is reported as about to expire, as in ingress-nginx.
+/// Seconds before the end of validity from which a certificate is reported as about to expire, as in
+/// ingress-nginx.
 const ENDING_S: i64 = 10 * 86_400;
 
 /// The end of messages about a host whose certificate cannot be used.
 pub(super) const INSTEAD: &str = "the default certificate is shown instead";
 
-/// The certificate for hosts that have none.
+/// The certificate for hosts without one.
 #[derive(Default)]
 pub(super) struct DefaultCertificate {
     pub(super) certificate: Option<Arc<Certificate>>,
-    /// Its description for metrics.
+    /// The description for metrics.
     pub(super) told: Option<HostCertificate>,
     pub(super) problem: Option<Problem>,
 }
 
-/// The certificate that the options name. One that has expired is still used: clients know it better than a self-signed one.
+/// The certificate that the options name. An expired certificate is still used: clients know it better than a
+/// self-signed one.
 pub(super) fn default(inputs: &Inputs<'_>) -> DefaultCertificate {
     let Some(name) = inputs.options.default_ssl_certificate.as_ref() else {
         return DefaultCertificate::default();
@@ -53,7 +55,7 @@ pub(super) fn default(inputs: &Inputs<'_>) -> DefaultCertificate {
     DefaultCertificate { certificate: pair.map(|pair| Arc::clone(&pair.certificate)), told, problem }
 }
 
-/// The Secret with this name and the certificate in it, or what is wrong with it.
+/// The Secret with this name and the certificate in it, or the fault of either.
 pub(super) fn find<'a>(
     inputs: &Inputs<'a>,
     name: &NsName,
@@ -69,7 +71,7 @@ pub(super) fn find<'a>(
     Ok((secret, pair))
 }
 
-/// Why a certificate is not valid at this time; none if it is.
+/// The reason why a certificate is not valid at this time; none if it is valid.
 pub(super) fn fault_of_time(inputs: &Inputs<'_>, pair: &Pair) -> Option<String> {
     if inputs.now < pair.not_before() {
         Some(format!("is not valid before {}", date(pair.not_before())))
@@ -80,8 +82,8 @@ pub(super) fn fault_of_time(inputs: &Inputs<'_>, pair: &Pair) -> Option<String> 
     }
 }
 
-/// A remark about a certificate that can be used; none if there is nothing to remark. The type of the Secret is only remarked on,
-/// since ingress-nginx does not check it.
+/// A remark about a usable certificate; none for a certificate without peculiarities. The type of the Secret
+/// only leads to a remark, because ingress-nginx does not check it.
 pub(super) fn remark(inputs: &Inputs<'_>, secret: &Secret, pair: &Pair) -> Option<(Reason, String)> {
     if let Some(fault) = fault_of_time(inputs, pair) {
         Some((Reason::Secret, format!("{fault}; {INSTEAD}")))

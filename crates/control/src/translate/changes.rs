@@ -1,4 +1,4 @@
-//! Finds the inputs that differ from those of the translation before.
+//! Finds the inputs that differ from those of the previous translation.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource
 use crate::options::Options;
 use crate::resolve::Resolved;
 
-/// The inputs that differ from the translation before.
+/// The inputs that differ from the previous translation.
 pub(super) enum Changes {
     Everything,
     These(Vec<Input>),
 }
 
-/// The objects and options of the translation before.
+/// The objects and options of the previous translation.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     classes: Vec<Arc<Sourced<IngressClass>>>,
@@ -37,8 +37,8 @@ struct Rest {
 }
 
 impl Seen {
-    /// The inputs that differ from before. Objects are compared by address. This type holds the old objects, so that no new object
-    /// can have the address of one.
+    /// The inputs that differ from the previous translation. Objects are compared by address. `Seen` holds
+    /// the old objects, so that no new object can have the address of an old one.
     pub(super) fn changes(
         &mut self,
         index: &Index,
@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-/// Calls a function for each object that was added or removed, and keeps the new objects.
+/// Calls a function for each object that was added or removed, and stores the new objects.
 fn differences<T: Resource>(
     before: &mut Vec<Arc<Sourced<T>>>,
     now: &Store<T>,
@@ -107,7 +107,7 @@ fn differences<T: Resource>(
         count += 1;
     }
     gone.extend(before.drain(count..));
-    // An object that only moved is in both lists, and is not reported.
+    // An object that only changed its position is in both lists, and is not reported.
     let mut places: foldhash::HashSet<_> = gone.iter().map(Arc::as_ptr).collect();
     come.into_iter().filter(|object| !places.remove(&Arc::as_ptr(object))).for_each(|it| differs(it));
     gone.iter().filter(|object| places.contains(&Arc::as_ptr(object))).for_each(|it| differs(it));

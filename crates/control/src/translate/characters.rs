@@ -1,9 +1,9 @@
 //! The characters that ingress-nginx accepts in values.
 
-/// The characters of a name, beside letters and digits.
+/// The characters of a name, besides letters and digits.
 pub(super) const NAME: &str = "-._~/:";
 
-/// Whether a text consists of letters, digits and the characters that are named.
+/// Whether a text consists of letters, digits and the given characters.
 pub(super) fn consists_of(text: &str, others: &[&str]) -> bool {
     let is_other = |character| others.iter().any(|others| others.contains(character));
     text.chars().all(|character| character.is_ascii_alphanumeric() || is_other(character))

@@ -1,6 +1,6 @@
-//! Reads OpenSSL's cipher list format (ciphers(1)), for the suites that Forebay supports.
+//! Parses OpenSSL's cipher list format (ciphers(1)), for the suites that Forebay supports.
 //!
-//! Suites of TLS 1.3 are not chosen by such a list, in OpenSSL neither.
+//! Such a list does not select suites of TLS 1.3, in OpenSSL neither.
 
 use model::CipherSuite;
 use model::CipherSuite::{
@@ -22,16 +22,17 @@ const STRONGEST_FIRST: [CipherSuite; 6] = [
 
 /// The meaning of a name in a list.
 enum Meaning {
-    /// These suites. A group may have no supported suite: `!aNULL` has nothing to remove.
+    /// These supported suites. A group may have no supported suite: `!aNULL` has nothing to remove.
     Suites(Vec<CipherSuite>),
-    /// A suite or a group without forward secrecy or authenticated encryption. These are not supported.
+    /// A suite or a group without forward secrecy or authenticated encryption, which are not supported.
     Unavailable,
-    /// A suite of TLS 1.3, which such a list does not choose.
+    /// A suite of TLS 1.3, which such a list does not select.
     OfTls13,
     Unknown,
 }
 
-/// The suites that a list names, and a remark about names that have no effect. A list without a supported suite is an error.
+/// The suites that a list selects, and a remark about names without effect. A list without a supported suite
+/// is an error.
 pub(super) fn parse(text: &str) -> Parsed<(Vec<CipherSuite>, Option<String>)> {
     let mut list = List::default();
     for item in text.split([':', ',', ' ', ';']).filter(|item| !item.is_empty()) {
@@ -47,7 +48,7 @@ pub(super) fn parse(text: &str) -> Parsed<(Vec<CipherSuite>, Option<String>)> {
 #[derive(Default)]
 struct List<'a> {
     active: Vec<CipherSuite>,
-    /// The suites that `!` has removed: they cannot be added again.
+    /// The suites that `!` has removed, and that cannot be added again.
     killed: Vec<CipherSuite>,
     unavailable: Vec<&'a str>,
     unknown: Vec<&'a str>,
@@ -99,8 +100,8 @@ impl<'a> List<'a> {
     }
 }
 
-/// The meaning of a name. "Lists of cipher suites can be combined in a single cipher string using the + character", as a logical
-/// and.
+/// The meaning of a name. "Lists of cipher suites can be combined in a single cipher string using the +
+/// character", as a logical and.
 fn meaning(name: &str) -> Meaning {
     if name.starts_with("TLS_") {
         return standard(name);
@@ -122,7 +123,7 @@ fn meaning(name: &str) -> Meaning {
     }
 }
 
-/// The meaning of a name that IANA gave a suite.
+/// The meaning of a suite's IANA name.
 fn standard(name: &str) -> Meaning {
     let is = |suite: &CipherSuite| {
         let (auth, cipher) = match suite {
@@ -146,7 +147,7 @@ fn standard(name: &str) -> Meaning {
     }
 }
 
-/// The condition by which a suite belongs to this group; none if the name is not that of a group.
+/// The condition by which a suite belongs to this group; none if the name is not a group.
 fn group(name: &str) -> Option<fn(CipherSuite) -> bool> {
     let is_ecdsa = |suite| matches!(suite, EcdheEcdsaAes128Gcm | EcdheEcdsaAes256Gcm | EcdheEcdsaChaCha20);
     let is_chacha = |suite| matches!(suite, EcdheEcdsaChaCha20 | EcdheRsaChaCha20);
@@ -224,7 +225,8 @@ const GROUPS_OF_OTHERS: &[&str] = &[
     "kSRP",
 ];
 
-/// Whether this is a part of suite names, so that `DHE-RSA-AES128-SHA256` is known to be a suite, though not a supported one.
+/// Whether this is a part of suite names, so that `DHE-RSA-AES128-SHA256` is known to be a suite, though not
+/// a supported one.
 fn is_part(part: &str) -> bool {
     const PARTS: &[&str] = &["CBC3", "CCM", "CCM8", "GCM", "POLY1305", "EDE3", "EXP1024", "DES40", "AES"];
     group(part).is_some() || PARTS.contains(&part)

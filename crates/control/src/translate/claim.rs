@@ -1,7 +1,8 @@
-//! A claim: what one object says about one host, whatever the kind of the object.
+//! A claim: the statement of one object about one host, whatever the kind of the object.
 //!
-//! Each kind of object has a translator that makes claims; `hosts` merges the claims of a host. A route depends on both its object
-//! and its host: a [`DraftRoute`] is what the object asks for, and it becomes a route once the settings of the host are decided.
+//! Each kind of object has a translator that makes claims; `hosts` merges the claims of a host. A route
+//! depends on both its object and its host: a [`DraftRoute`] has the object's settings, and becomes a route
+//! once the settings of the host are decided.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,35 +20,35 @@ use super::snippet::OfHost;
 use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, ObjectRef, PortRef};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, SourceLocation};
 
-/// What one object says about one host.
+/// The settings and routes of one object for one host.
 pub(super) struct Claim {
-    /// The object, and its place.
-    pub(super) place: Place,
-    /// The names that its kind uses for settings of a whole host.
+    /// The object, with its file and line.
+    pub(super) place: SourceLocation,
+    /// The names of host settings in the object's kind.
     pub(super) words: &'static Words,
-    /// The object does not name the host: it is a default backend for all hosts.
+    /// The object does not name the host: it declares a default backend for all hosts.
     pub(super) is_catch_all: bool,
-    /// The routes that the object declares, in order; the problem instead of a route that is left out.
+    /// The routes that the object declares, in order; a problem in place of a route that is left out.
     pub(super) routes: Vec<Result<DraftRoute, Box<Problem>>>,
     /// The route for requests that no other route of the host matches.
     pub(super) rest: DraftRoute,
-    /// How the host is served over TLS.
+    /// The TLS settings of the host.
     pub(super) tls: TlsClaim,
-    /// Further names of the host.
+    /// Aliases of the host.
     pub(super) aliases: Vec<Alias>,
-    /// Where clients of the host are sent that ask for `/`.
+    /// The target of the redirect for requests of `/`.
     pub(super) app_root: Option<Template>,
-    /// The host's name with `www.`, or without, leads to the host, with this status.
+    /// The status of a redirect to the host from its name with `www.`, or without.
     pub(super) www_redirect: Option<u16>,
-    /// Why all routes of the host have to be closed: access restrictions that cannot be enforced.
+    /// The reasons for closing all routes of the host: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
-    /// What a snippet says of the host.
+    /// The contents of the snippet for the host.
     pub(super) script: Option<Arc<OfHost>>,
 }
 
-/// The names that a kind of object uses for settings of a whole host, for messages.
+/// The names of host settings in a kind of object, for messages.
 pub(super) struct Words {
     pub(super) client_auth: &'static str,
     pub(super) ciphers: &'static str,
@@ -59,82 +60,82 @@ pub(super) struct Words {
     pub(super) script: &'static str,
 }
 
-/// What an object asks of TLS at a host.
+/// The TLS settings of an object for a host.
 #[derive(Default)]
 pub(super) struct TlsClaim {
-    /// The certificate; none if the object does not ask for TLS.
+    /// The certificate; none if the object does not use TLS.
     pub(super) certificate: Option<CertificateClaim>,
-    /// The verification of client certificates, or why the host has to be closed.
+    /// The verification of client certificates, or the reason for closing the host.
     pub(super) client_auth: Option<Parsed<ClientAuthPolicy>>,
     /// TLS 1.2 suites to offer; none for those of the settings.
     pub(super) ciphers: Option<Vec<CipherSuite>>,
     pub(super) prefer_server_ciphers: Option<bool>,
-    /// Connections are passed to an endpoint without being decrypted.
+    /// Connections are forwarded to an endpoint without being decrypted.
     pub(super) passthrough: Option<PassthroughClaim>,
     /// TLS towards endpoints, for routes of the host that do not configure it themselves.
     pub(super) upstream: Option<Arc<UpstreamTls>>,
 }
 
-/// The certificate that an object wants a host to show.
+/// The certificate of an object for a host.
 #[derive(Default)]
 pub(super) struct CertificateClaim {
-    /// It is for the host's name with `www.` too, or without.
+    /// The certificate applies also to the host's name with `www.`, or without.
     pub(super) covers_www: bool,
-    /// The names that it is for.
+    /// The names in the certificate.
     pub(super) names: Vec<HostName>,
-    /// Name of the Secret, as the object writes it; none for the default certificate.
+    /// Name of the Secret in the object's form; none for the default certificate.
     pub(super) secret: Option<String>,
-    /// The certificate in the Secret, whether it can be used or not.
+    /// The certificate in the Secret, usable or not.
     pub(super) found: Option<Arc<Certificate>>,
-    /// The certificate, if it can be used; none for the default certificate.
+    /// The certificate, if it is usable; none for the default certificate.
     pub(super) shown: Option<Arc<Certificate>>,
-    /// Its description for metrics.
+    /// The description for metrics.
     pub(super) told: Option<HostCertificate>,
-    /// Why it cannot be used, or a remark.
+    /// The reason why it cannot be used, or a remark.
     pub(super) problem: Option<Problem>,
 }
 
-/// A certificate of a host. It is listed even if it cannot be used, since those who monitor the expiry of certificates have to see
-/// the expired ones too.
+/// A certificate of a host. Unusable certificates are listed too, because users who monitor expiry have to
+/// see expired ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCertificate {
     /// The host; `_` for the default certificate.
     pub host: String,
-    /// The description.
+    /// Serial number, issuer, key and end of validity.
     pub info: CertificateInfo,
 }
 
-/// The Service that a host's connections are passed to without being decrypted.
+/// The Service that receives a host's connections without their being decrypted.
 #[derive(Default)]
 pub(super) struct PassthroughClaim {
     /// The backends; the first counts.
-    pub(super) backends: Vec<(NamedPort, Place)>,
-    /// Problems of rules that cannot be passed through.
+    pub(super) backends: Vec<(NamedPort, SourceLocation)>,
+    /// Problems of rules that do not allow passthrough.
     pub(super) problems: Vec<Problem>,
 }
 
-/// How the clients of a host are verified, and what happens to those without a good certificate.
+/// The verification of a host's clients, and the response to clients without a valid certificate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ClientAuthPolicy {
     pub(super) auth: ClientAuth,
     pub(super) filter: ClientCertificate,
 }
 
-/// A port of a Service, as a backend names it.
+/// A port of a Service in the form of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedPort {
     pub(super) service: NsName,
     pub(super) port: PortRef,
 }
 
-/// A route as its object asks for it, before the settings of its host are decided.
+/// A route with its object's settings, before the settings of its host are decided.
 #[derive(Clone, Debug)]
 pub(super) struct DraftRoute {
     pub(super) path: PathMatch,
     /// The backend; none for the default backend in the options.
     pub(super) backend: Option<NamedPort>,
     /// The value that names the backend.
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
     pub(super) timeouts: Timeouts,
     pub(super) retry: RetryPolicy,
     /// Longest request body, in bytes; none for no limit.
@@ -142,63 +143,63 @@ pub(super) struct DraftRoute {
     pub(super) connection_header: Option<ConnectionHeader>,
     pub(super) sets_affinity_cookie: bool,
     pub(super) upstream: UpstreamDraft,
-    /// Its path is a regular expression, and so are all paths of its host.
+    /// The path is a regular expression, and so are all paths of its host.
     pub(super) uses_regex: bool,
     pub(super) rewrite: Option<RewriteDraft>,
     /// Headers to endpoints that differ from the default.
     pub(super) head: UpstreamHead,
-    /// How requests and responses are passed on; where copies go is known with their cluster.
+    /// The transfer of requests and responses. The targets of copies are added with their cluster.
     pub(super) transfer: Transfer,
     pub(super) cache: Option<Arc<CachePolicy>>,
     pub(super) overload: Option<Arc<Overload>>,
     pub(super) priority: Priority,
     pub(super) mirror: Option<MirrorDraft>,
-    /// Files that answer in place of the backend; what is left out of paths is decided with the path.
+    /// Files that replace the backend. The prefix to remove from paths is added with the path.
     pub(super) files: Option<Files>,
     pub(super) slash_redirect: SlashRedirect,
-    /// Filters that depend on nothing else of the host.
+    /// Filters that are independent of the host's other settings.
     pub(super) filters: Vec<RequestFilter>,
     pub(super) tls_redirect: Option<TlsRedirectDraft>,
     /// Requests without TLS are served even if the host requires client certificates.
     pub(super) passes_in_clear: bool,
-    /// Why the route has to be closed: access restrictions that cannot be enforced.
+    /// The reasons for closing the route: access restrictions that cannot be enforced.
     pub(super) denials: Vec<String>,
-    /// Who may use the route.
+    /// The access rules of the route.
     pub(super) access: AccessDraft,
     pub(super) cors: Option<Arc<Cors>>,
     pub(super) script: ScriptDraft,
-    /// Headers of responses.
+    /// Headers to add to responses.
     pub(super) custom_headers: Option<Arc<[(String, String)]>>,
     pub(super) abuse: Abuse,
     pub(super) access_log: bool,
     pub(super) tracing: Option<Arc<Tracing>>,
-    /// What takes a part of its requests.
+    /// The canary that receives a share of its requests.
     pub(super) canary: Option<CanaryDraft>,
     pub(super) errors: ErrorsDraft,
 }
 
-/// What an object says about one host that takes only a part of other objects' requests there.
+/// The claim of an object that receives a share of other objects' requests at a host.
 pub(super) struct CanaryClaim {
-    /// The object, and its place.
-    pub(super) place: Place,
-    /// Its object may take requests of other namespaces' objects.
+    /// The object, with its file and line.
+    pub(super) place: SourceLocation,
+    /// The object may receive requests of other namespaces' objects.
     pub(super) crosses_namespaces: bool,
-    /// The paths of which it takes a part; the problem instead of one that is left out.
+    /// The paths with a share for the canary; a problem in place of a path that is left out.
     pub(super) paths: Vec<Result<(PathMatch, CanaryDraft), Box<Problem>>>,
 }
 
-/// What takes a part of a route's requests.
+/// A canary of a route.
 #[derive(Clone, Debug)]
 pub(super) struct CanaryDraft {
     pub(super) backend: NamedPort,
     /// The value that names the backend.
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
     pub(super) rules: CanaryRules,
-    /// It keeps clients by the mainline's affinity.
+    /// The mainline's affinity applies to the canary too.
     pub(super) is_sticky: bool,
 }
 
-/// What becomes of a route's errors.
+/// Error responses of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ErrorsDraft {
     /// Statuses whose responses are replaced.
@@ -206,57 +207,57 @@ pub(super) struct ErrorsDraft {
     /// The object has statuses of its own, which its own default backend answers.
     pub(super) has_own_statuses: bool,
     pub(super) spares_endpoints: bool,
-    /// A Service that exists.
+    /// An existing Service.
     pub(super) default_backend: Option<NsName>,
 }
 
-/// What snippets say.
+/// The contents of snippets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScriptDraft {
-    /// Of the location.
+    /// The contents of the snippet for the location.
     pub(super) location: Option<Arc<Block>>,
-    /// Of all hosts.
+    /// The contents of the snippet for all hosts.
     pub(super) global: Option<Arc<OfHost>>,
 }
 
-/// A target in place of the request's path.
+/// A rewrite of the request's path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RewriteDraft {
-    /// The target as written. A path that is equal to it is not rewritten.
+    /// The unchanged text of the target. A path equal to this text is not rewritten.
     pub(super) text: String,
     pub(super) target: Template,
-    /// It is an absolute URL, and so a redirect.
+    /// The target is an absolute URL, so the route redirects.
     pub(super) redirects: bool,
 }
 
-/// Who may use a route, as its object says.
+/// The access rules of a route in its object's form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
     pub(super) limits: Option<ClientLimits>,
     pub(super) quota: Option<RequestQuota>,
     pub(super) networks: Option<Networks>,
-    /// Clients that are refused where nothing else is said of addresses.
+    /// Clients that are refused if no other rule about addresses exists.
     pub(super) blocked: Option<Arc<AddressSet>>,
     pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,
-    /// Beginnings of the paths for which nobody is asked who he is, where the draft is for several paths.
+    /// Path prefixes without authentication, if the draft is for several paths.
     pub(super) spared: Vec<String>,
     pub(super) satisfy: Satisfy,
 }
 
-/// An auth service as an object asks for it.
+/// An auth service in its object's form.
 #[derive(Clone, Debug)]
 pub(super) struct ExternalDraft {
     pub(super) place: AuthPlace,
     pub(super) check: Arc<ExternalCheck>,
 }
 
-/// Where an auth service is.
+/// The place of an auth service.
 #[derive(Clone, Debug)]
 pub(super) enum AuthPlace {
-    /// Where the URL says.
+    /// The URL determines the service.
     Known(AuthService),
-    /// The URL leaves it to the host of the route.
+    /// The URL depends on the host of the route.
     OfHost(AuthOfHost),
 }
 
@@ -266,18 +267,18 @@ pub(super) struct AuthOfHost {
     pub(super) host: Template,
     pub(super) port: u16,
     pub(super) is_encrypted: bool,
-    /// The path that is asked for, where no variable is in it.
+    /// The path of auth requests, if it has no variable.
     pub(super) path: Option<String>,
 }
 
-/// Where copies of requests go, and how they are made.
+/// The target of mirrored requests, and the form of the copies.
 #[derive(Clone, Debug)]
 pub(super) struct MirrorDraft {
     pub(super) service: AuthService,
     pub(super) copy: Arc<MirrorCopy>,
 }
 
-/// Where a service is that a URL names.
+/// The service that a URL names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuthService {
     /// A name in lower case, or an address.
@@ -286,38 +287,39 @@ pub(super) struct AuthService {
     pub(super) is_encrypted: bool,
 }
 
-/// A redirect to TLS, whose condition is decided with the host.
+/// A redirect to TLS, whose condition depends on the host.
 #[derive(Clone, Debug)]
 pub(super) struct TlsRedirectDraft {
     /// Redirect even if the host has no certificate.
     pub(super) always: bool,
-    /// The redirect; [`believes_hops`](TlsRedirect::believes_hops) is decided with the host.
+    /// The redirect; [`believes_hops`](TlsRedirect::believes_hops) depends on the host.
     pub(super) redirect: TlsRedirect,
 }
 
 /// The object that declares a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteOrigin {
-    /// The object.
+    /// Kind, namespace and name of the object.
     pub object: ObjectRef,
     /// The file; none if the object is not from a file.
     pub file: Option<Arc<Path>>,
     /// The line of the value that declares the route, from 1.
     pub line: Option<u32>,
-    /// What policies and the rule of a route of the Gateway API say for it; none if they say nothing.
+    /// The fields of policies and of a Gateway API rule that apply to the route; none without such fields.
     pub settings: Option<Arc<[RouteSetting]>>,
 }
 
-/// A field of a policy, or of a rule of the Gateway API, that holds for a route.
+/// A field of a policy, or of a rule of the Gateway API, that applies to a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteSetting {
-    /// The annotation that the field of a policy stands for, without a prefix; or the field of a rule, which is one of [`FIELDS`](super::FIELDS).
+    /// The annotation that the policy's field stands for, without a prefix; or the field of a rule, which is
+    /// one of [`FIELDS`](super::FIELDS).
     pub annotation: &'static str,
-    /// Its path: `cache.defaultTtl`.
+    /// The path of the field: `cache.defaultTtl`.
     pub field: String,
-    /// The value, as the annotation would have it.
+    /// The value in the form of the annotation.
     pub value: String,
-    /// The policy or route.
+    /// The policy or route with the field.
     pub object: ObjectRef,
     /// The file; none if the object is not from a file.
     pub file: Option<Arc<Path>>,
@@ -326,13 +328,13 @@ pub struct RouteSetting {
 }
 
 impl AuthService {
-    /// Whether a text may be the name of a service's host, or its address.
+    /// Whether a text may be the name or the address of a service's host.
     pub(super) fn is_host(text: &str) -> bool {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         !text.is_empty() && !text.contains("..") && text.bytes().all(is_name)
     }
 
-    /// The Service, if the host is the name that the cluster's DNS has for one.
+    /// The Service, if the host is a Service's name in the cluster's DNS.
     pub(super) fn service(&self) -> Option<NsName> {
         let name = self.host.trim_end_matches('.');
         let name = name.strip_suffix(".cluster.local").unwrap_or(name).strip_suffix(".svc")?;
@@ -343,7 +345,7 @@ impl AuthService {
 
 impl DraftRoute {
     /// A route with the default settings.
-    pub(super) fn new(path: PathMatch, backend: Option<NamedPort>, place: Place) -> Self {
+    pub(super) fn new(path: PathMatch, backend: Option<NamedPort>, place: SourceLocation) -> Self {
         Self {
             path,
             backend,
@@ -381,14 +383,14 @@ impl DraftRoute {
     }
 }
 
-/// The name of a host with `www.`, or without where it begins with that.
+/// The name of a host with `www.`, or without it if it begins with `www.`.
 pub(super) fn www(host: &HostName) -> Option<String> {
     let HostName::Exact(name) = host else { return None };
     Some(name.strip_prefix("www.").map_or_else(|| format!("www.{name}"), str::to_owned))
 }
 
-impl From<Place> for RouteOrigin {
-    fn from(Place { object, file, line, .. }: Place) -> Self {
+impl From<SourceLocation> for RouteOrigin {
+    fn from(SourceLocation { object, file, line, .. }: SourceLocation) -> Self {
         Self { object, file, line, settings: None }
     }
 }

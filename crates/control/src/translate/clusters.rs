@@ -15,7 +15,7 @@ use super::upstream_protocol::{UpstreamDraft, UpstreamProtocol};
 use crate::names::{NsName, PortRef};
 use crate::problem::Problem;
 
-/// The clusters, kept from one translation to the next. A cluster's id is its number.
+/// The clusters, stored from one translation to the next. A cluster's id is its number.
 #[derive(Default)]
 pub(super) struct Clusters {
     made: Memo<Key, Made>,
@@ -32,17 +32,17 @@ struct Key {
     stickiness: Stickiness,
 }
 
-/// Whose affinity keeps clients at a cluster.
+/// The source of the affinity of a cluster's clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stickiness {
-    /// What the objects ask for that name its Service's port.
+    /// The affinity that the objects request which name the Service's port.
     Own,
-    /// That of the mainline whose canary the cluster is, or of the one route that it is for.
+    /// The affinity of the canary's mainline, or of the only route that uses the cluster.
     Mainline(Option<Arc<Affinity>>),
 }
 
 impl Hash for Stickiness {
-    /// Few clusters differ in nothing else.
+    /// The hash covers the variant only, because few clusters differ in nothing else.
     fn hash<H: Hasher>(&self, state: &mut H) {
         matches!(self, Self::Own).hash(state);
     }
@@ -51,26 +51,26 @@ impl Hash for Stickiness {
 /// The messages about a cluster; the cluster itself is in the model.
 struct Made {
     settings: BackendSettings,
-    /// What is wrong with the reference to it, such as a missing Service.
+    /// The fault of references to the cluster, such as a missing Service.
     fault: Option<String>,
-    /// Nothing is known of the Service by its name.
+    /// Neither a Service nor endpoints of this name exist.
     is_missing: bool,
-    /// A problem of the Service, whatever refers to it.
+    /// A problem of the Service itself, whatever refers to it.
     problem: Option<Box<Problem>>,
 }
 
-/// Finds the clusters that a translation asks for, and makes those that are new.
+/// Finds the clusters that a translation requests, and makes the new ones.
 pub(super) struct ClusterQueries<'c, 'a> {
     clusters: &'c mut Clusters,
     inputs: &'c Inputs<'a>,
     revisions: &'c Revisions,
     consensus: &'c BackendConsensus,
-    /// The problems of the clusters that the current query has asked for.
+    /// The problems of the clusters that the current query has requested.
     problems: Vec<Problem>,
 }
 
 impl Clusters {
-    /// Removes clusters that nothing depends on.
+    /// Removes clusters on which nothing depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         let Self { made, model } = self;
         made.sweep(revisions, |number| model.remove(ClusterId(number)));
@@ -80,7 +80,7 @@ impl Clusters {
         &self.model
     }
 
-    /// The Services that backends name and that do not exist.
+    /// The missing Services that backends name.
     pub(super) fn missing(&self) -> BTreeSet<NsName> {
         let numbers = (0..self.made.end() as u32).filter(|&number| self.made.has(number));
         let missing = numbers.filter(|&number| self.made.value(number).is_missing);
@@ -89,7 +89,7 @@ impl Clusters {
 }
 
 impl<'c, 'a> ClusterQueries<'c, 'a> {
-    /// Updates the clusters whose inputs differ from the translation before.
+    /// Updates the clusters whose inputs differ from the previous translation.
     pub(super) fn refresh(
         clusters: &'c mut Clusters,
         inputs: &'c Inputs<'a>,
@@ -105,11 +105,12 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         queries
     }
 
-    /// The cluster of a Service's port for requests, and what is wrong with the reference. A cluster is returned in any case:
-    /// without endpoints, it answers 503. `tls_of_host` is the TLS towards endpoints that another object of the host configures.
+    /// The cluster of a Service's port for requests, and the fault of the reference. A cluster is always
+    /// returned: without endpoints, it answers 503. `tls_of_host` is the TLS towards endpoints that another
+    /// object of the host configures.
     ///
-    /// "Upstreams are keyed `namespace-service-port`." Routes can choose different protocols: their clusters have the same name but
-    /// share no connections.
+    /// "Upstreams are keyed `namespace-service-port`." Routes can use different protocols: their clusters
+    /// have the same name but share no connections.
     pub(super) fn for_requests(
         &mut self,
         name: &NsName,
@@ -121,8 +122,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Http, protocol)
     }
 
-    /// The cluster of a Service's port for the requests of a route that says itself how clients are kept at an endpoint; without, what is
-    /// decided for the port holds.
+    /// The cluster of a Service's port for a route with its own affinity; without one, the affinity of the
+    /// port applies.
     pub(super) fn for_route(
         &mut self,
         name: &NsName,
@@ -134,7 +135,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let stickiness = match affinity {
             None => Stickiness::Own,
             Some(affinity) => {
-                // Nobody but who may read the Service knows its uid, which it has for as long as it is there, for all replicas.
+                // The uid stays the same for the life of the Service and for all replicas, and only users
+                // with read access to the Service know it.
                 let uid = self.inputs.service(name).and_then(|service| service.metadata.uid.as_deref());
                 let secret = self.inputs.options.session_secret.as_ref().map_or(&[][..], SessionKey::bytes);
                 let key = SessionKey::new(&[secret, uid.unwrap_or_default().as_bytes()]);
@@ -145,8 +147,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.find(Key { service, port, purpose: Purpose::Http, protocol, stickiness }).0
     }
 
-    /// The cluster of a Service's port for questions to it; none where these cannot be asked: they are asked over HTTP/1, and with or without
-    /// TLS whatever the client does.
+    /// The cluster of a Service's port for auth requests; none where it does not support them. Auth requests
+    /// use HTTP/1, and TLS or not, independently of the client.
     pub(super) fn for_questions(
         &mut self,
         (name, port): (&NsName, &PortRef),
@@ -175,8 +177,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         protocol
     }
 
-    /// The cluster of a canary, which is spoken to as the mainline is. One that `is_sticky` keeps clients by the mainline's affinity:
-    /// "`sticky` gives the canary the same cookie".
+    /// The cluster of a canary, with the protocol of the mainline. If `is_sticky`, the mainline's affinity
+    /// applies: "`sticky` gives the canary the same cookie".
     pub(super) fn for_canary(
         &mut self,
         (name, port): (&NsName, &PortRef),
@@ -202,8 +204,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         })
     }
 
-    /// The cluster of a Service's port for connections that are not decrypted. Its endpoint is the Service's virtual address, as in
-    /// ingress-nginx, or its Pods if there is none.
+    /// The cluster of a Service's port for connections that are not decrypted. Its endpoint is the Service's
+    /// virtual address, as in ingress-nginx, or its Pods if the Service has none.
     pub(super) fn for_passthrough(&mut self, name: &NsName, port: &PortRef) -> (ClusterId, Option<String>) {
         self.get(name, port, Purpose::Passthrough, UpstreamProtocol::default())
     }
@@ -218,8 +220,9 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
     }
 
-    /// The cluster of a service that a URL names: an auth service, or where copies of requests go. A Service of the cluster that is known is used as it is, without the DNS; any other host is
-    /// resolved as an external name.
+    /// The cluster of a service that a URL names: an auth service, or the target of mirrored requests. A
+    /// known Service of the cluster is used directly, without the DNS; any other host is resolved as an
+    /// external name.
     pub(super) fn for_url(&mut self, auth: &AuthService) -> (ClusterId, Option<String>) {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
@@ -236,18 +239,18 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         }
     }
 
-    /// Whether a URL leads to this machine, which only files may ask for.
+    /// Whether a URL leads to this machine, which only files may configure.
     pub(super) fn is_on_this_machine(&self, service: &AuthService) -> bool {
         self.inputs.is_allowed_on_this_machine(&service.host, service.port)
     }
 
-    /// The first port of a Service, in the form in which a backend names it.
+    /// The first port of a Service, in the form of a backend.
     pub(super) fn first_port(&self, name: &NsName) -> Option<PortRef> {
         let service = self.inputs.service(name)?;
         service.spec.ports.first().map(|port| PortRef::Number(port.port))
     }
 
-    /// The problems of the clusters that have been asked for since the last call.
+    /// The problems of the clusters that have been requested since the last call.
     pub(super) fn take_problems(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.problems)
     }
@@ -305,7 +308,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     }
 }
 
-/// Key of a Service's port. No part can contain the separator.
+/// The key of a Service's port. No part can contain the separator.
 fn identity(purpose: Purpose, service: &NsName, port: &PortRef) -> String {
     format!("{}{}/{}:{port}", purpose.prefix(), service.namespace, service.name)
 }

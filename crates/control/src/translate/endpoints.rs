@@ -19,24 +19,24 @@ use crate::resolve::is_forbidden;
 /// The purpose of a cluster. It is part of the cluster's name, as in ingress-nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
-    /// Requests.
+    /// HTTP requests of clients.
     Http,
     /// Connections that are not decrypted.
     Passthrough,
     /// The traffic of a TCP or UDP service.
     Stream(Transport),
-    /// Questions to an auth service outside of the cluster. The name of the Service is that of the host.
+    /// Auth requests to a service outside of the cluster. The name of the Service is that of the host.
     Auth,
 }
 
-/// The endpoints, or why there are none.
+/// The endpoints, or the reason why none exist.
 pub(super) enum Found {
     Endpoints(Vec<Endpoint>),
-    /// The reference is wrong: what it names does not exist.
+    /// The reference is wrong: it names something that does not exist.
     Nothing(String),
-    /// The Service is wrong.
+    /// The Service itself is wrong.
     Faulty(Severity, Reason, String),
-    /// The endpoints that may be used, and a problem about the others.
+    /// The usable endpoints, and a problem about the others.
     Some(Vec<Endpoint>, Problem),
 }
 
@@ -68,7 +68,7 @@ impl Purpose {
         }
     }
 
-    /// What happens to clients if there is no endpoint, for messages.
+    /// The effect of missing endpoints on clients, for messages.
     fn outcome(self) -> &'static str {
         match self {
             Self::Http => "requests are answered 503",
@@ -92,7 +92,7 @@ impl Inputs<'_> {
                 );
             }
             Err(_) => match self.addresses(host) {
-                // The name is being resolved.
+                // The name is still being resolved.
                 None => return (Vec::new(), None),
                 Some(Ok(addresses)) => addresses,
                 Some(Err(why)) => return (Vec::new(), Some(format!("host {host:?} has no address: {why}"))),
@@ -117,7 +117,7 @@ impl Inputs<'_> {
     ) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
         let Some(service) = self.service(name) else {
-            // With `--endpoints` the Service need not exist.
+            // The Service need not exist if `--endpoints` names it.
             return self.overridden(name, wanted, None, transport).map_or_else(
                 || Found::Nothing(format!("Service {name} is missing: {outcome}")),
                 Found::Endpoints,
@@ -164,7 +164,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// The endpoints in `EndpointSlice`s or else in `Endpoints`; none if there are neither.
+    /// The endpoints in `EndpointSlice`s or else in `Endpoints`; none if neither exist.
     fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
         let slices = self.slices(name);
         if !slices.is_empty() {
@@ -175,7 +175,7 @@ impl Inputs<'_> {
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 
-    /// The endpoints in `--endpoints`.
+    /// The endpoints that `--endpoints` gives.
     fn overridden(
         &self,
         name: &NsName,
@@ -199,7 +199,8 @@ impl Inputs<'_> {
         (!endpoints.is_empty()).then(|| distinct(endpoints))
     }
 
-    /// "`ExternalName` resolved by DNS; `localhost`/IP-like names in `ExternalName` refused."
+    /// The endpoints of a Service outside of the cluster. "`ExternalName` resolved by DNS;
+    /// `localhost`/IP-like names in `ExternalName` refused."
     fn outside(&self, service: &Sourced<Service>, wanted: &PortRef, purpose: Purpose) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
         if self.options.disable_external_names {
@@ -223,7 +224,7 @@ impl Inputs<'_> {
             return Found::Faulty(Severity::Error, Reason::Invalid, message);
         }
         match self.addresses(&host) {
-            // The name is being resolved.
+            // The name is still being resolved.
             None => Found::Endpoints(Vec::new()),
             Some(Ok(addresses)) => {
                 let endpoints = addresses.into_iter().map(|ip| ready(SocketAddr::new(ip, number))).collect();
@@ -239,8 +240,9 @@ impl Inputs<'_> {
     }
 }
 
-/// The endpoints of slices, with their hints. If a slice has no ports, or none with the name of the Service's port, the number in
-/// the Service is used, as in ingress-nginx: slices that are written by hand often lack them.
+/// The endpoints of slices, with their hints. If a slice has no ports, or no port with the name of the
+/// Service's port, the number in the Service is used, as in ingress-nginx: slices that are written by hand
+/// often lack ports.
 fn of_slices<'a>(
     slices: &'a [Arc<Sourced<EndpointSlice>>],
     port: &ServicePort,
@@ -272,14 +274,16 @@ fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoin
     };
     slice.endpoints.iter().filter_map(move |endpoint| {
         let state = state(endpoint.conditions)?;
-        // "Consumers should only use the first". A name (`addressType: FQDN`) is skipped: it is not an address.
+        // "Consumers should only use the first". A name (`addressType: FQDN`) is skipped, because it is not
+        // an address.
         let ip = endpoint.addresses.first()?.parse::<IpAddr>().ok()?;
         Some((Endpoint { address: SocketAddr::new(ip, number), state }, &endpoint.hints))
     })
 }
 
-/// The endpoints whose hints name this zone. All of them if no zone is given, if a ready one has no hints, or if no ready one names
-/// this zone: the safeguards of kube-proxy (KEP-2433). Those that are terminating always stay: they are used only if none is ready.
+/// The endpoints whose hints name this zone. All endpoints if no zone is given, if a ready endpoint has no
+/// hints, or if no ready endpoint names this zone: the safeguards of kube-proxy (KEP-2433). Terminating
+/// endpoints always stay, because they are used only if none is ready.
 fn within(zone: Option<&str>, endpoints: Vec<(Endpoint, &EndpointHints)>) -> Vec<Endpoint> {
     let is_ready = |endpoint: &Endpoint| endpoint.state == EndpointState::Ready;
     let zone = zone.filter(|zone| {
@@ -301,7 +305,8 @@ fn of_subset(subset: &EndpointSubset, port: &ServicePort, transport: Transport) 
     endpoints
 }
 
-/// The port of an `ExternalName` Service. It need not list its ports: the number that a backend names is used then.
+/// The port of an `ExternalName` Service. If the Service does not list its ports, the number of the backend
+/// is used.
 fn outside_port(service: &Service, wanted: &PortRef, transport: Transport) -> Option<u16> {
     let port = service.port(wanted, transport);
     match (port.and_then(|port| port.target_port.as_ref()), port, wanted) {
@@ -318,8 +323,8 @@ fn virtual_address(service: &Service, port: &ServicePort) -> Option<SocketAddr> 
     Some(SocketAddr::new(ip, port.port))
 }
 
-/// The port numbers of the Pods for a Service's port. In slices and `Endpoints` a port has the name of the Service's port; a port
-/// without a name is the only one.
+/// The port numbers of the Pods for a Service's port. In slices and `Endpoints` a port has the name of the
+/// Service's port; a port without a name is the only one.
 fn numbers(ports: &[EndpointPort], wanted: &ServicePort, transport: Transport) -> Vec<u16> {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let fits = |port: &&EndpointPort| {
@@ -340,7 +345,7 @@ fn ready(address: SocketAddr) -> Endpoint {
     Endpoint { address, state: EndpointState::Ready }
 }
 
-/// Removes duplicate addresses. If sources differ about one, it counts as ready.
+/// Removes duplicate addresses. An address with conflicting states counts as ready.
 fn distinct(endpoints: Vec<Endpoint>) -> Vec<Endpoint> {
     let mut distinct: Vec<Endpoint> = Vec::with_capacity(endpoints.len());
     let mut places = HashMap::new();

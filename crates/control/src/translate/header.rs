@@ -1,7 +1,7 @@
-//! Headers that objects set: which names and values they may have.
+//! Headers that objects set: their allowed names and values.
 //!
-//! A name that says how a message is framed, or what becomes of a connection, is the proxy's own: another value could make one message
-//! into two.
+//! A name that decides about the framing of a message, or about a connection, belongs to the proxy: another
+//! value could split one message into two.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::names::NsName;
 use crate::objects::{At, ConfigMap, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
-/// Headers with the texts that they are set to.
+/// Headers with the templates of their values.
 pub(super) type Templates = Vec<(String, Template)>;
 
-/// Which message a header belongs to.
+/// The message that a header belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Request,
@@ -35,10 +35,10 @@ const FRAMING: &[&str] = &[
     "upgrade",
 ];
 
-/// Headers of a request that other settings are for.
+/// Headers of a request that other settings control.
 const OF_REQUESTS: &[&str] = &["expect", "host"];
 
-/// A header that may be set: one about the message, and not about the connection or where the message ends.
+/// Parses the name of a header that may be set: it must not affect the connection or the end of the message.
 pub(super) fn name(text: &str, side: Side) -> Parsed<String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let lower = text.to_ascii_lowercase();
@@ -50,12 +50,12 @@ pub(super) fn name(text: &str, side: Side) -> Parsed<String> {
     Ok(text.to_owned())
 }
 
-/// A value with variables. White space around it, such as the last line break of a block of YAML, is left out.
+/// A value with variables. White space around it, such as the last line break of a block of YAML, is removed.
 pub(super) fn template(text: &str) -> Parsed<Template> {
     Template::parse(line(text)?).map_err(|error| error.to_string())
 }
 
-/// A value as it is.
+/// A value without variables.
 pub(super) fn literal(text: &str) -> Parsed<String> {
     let text = line(text)?;
     let is_allowed = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
@@ -73,7 +73,8 @@ fn line(text: &str) -> Parsed<&str> {
     Ok(line)
 }
 
-/// The headers in the `ConfigMap` that a key of the settings names. What is missing or cannot be read is left out and reported.
+/// The headers in the `ConfigMap` that a key of the settings names. Missing and invalid headers are left out
+/// and reported.
 pub(super) fn of_settings(
     key: &str,
     settings: &Sourced<ConfigMap>,
@@ -83,7 +84,7 @@ pub(super) fn of_settings(
 ) -> Templates {
     let mut headers = Templates::new();
     let Some(named) = settings.data.get(key).filter(|named| !named.value.is_empty()) else { return headers };
-    // What is no name has been reported when the key was read.
+    // A text that is no name has been reported when the key was read.
     let Ok(name) = named.value.trim().parse::<NsName>() else { return headers };
     let Some(configmap) = inputs.configmap(&name) else {
         let message = format!("key {key}: ConfigMap {name} is missing; no headers are set");
@@ -103,7 +104,8 @@ pub(super) fn of_settings(
     headers
 }
 
-/// The headers of a `ConfigMap` as they are, or why they cannot be set. Only those of `allowed` may be, in the same letter case.
+/// The headers of a `ConfigMap` without variables, or the reason why they cannot be set. Only names in
+/// `allowed` may be set, in the same letter case.
 pub(super) fn literals(configmap: &ConfigMap, allowed: &[String]) -> Parsed<Arc<[(String, String)]>> {
     let header = |(name, value): (&String, &At<String>)| {
         if !allowed.contains(name) {

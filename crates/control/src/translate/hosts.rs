@@ -1,8 +1,9 @@
 //! A host with its routes, merged from the claims of all objects about it.
 //!
-//! First the settings of the host as a whole are decided (its certificate, its default backend, restrictions that close it), then
-//! each draft becomes a route. If something is claimed twice, the first claim counts. Only the namespace of the oldest object
-//! decides the settings of the host as a whole; the others are `guests`.
+//! The settings of the whole host are decided first (its certificate, its default backend, restrictions that
+//! close it); then each draft becomes a route. Of two claims for the same setting or path, the first counts.
+//! Only the namespace of the oldest object decides the settings of the whole host; the other objects are
+//! `guests`.
 //!
 //! Never in here: the kinds of objects.
 
@@ -27,46 +28,48 @@ use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, R
 use super::clusters::ClusterQueries;
 use super::ownership::Terms;
 use crate::names::{NsName, ObjectRef, PortRef};
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 pub(super) use routes::files_of;
 use terms::HostTerms;
 
 /// A host, and the messages about it.
 pub(super) struct Merged {
     pub(super) host: Host,
-    /// Another host that leads to it, unless objects declare that one.
+    /// Another host that redirects to this one, unless objects declare it.
     pub(super) www: Option<(Host, RouteOrigin)>,
     /// The object that declares each route, in the order of the routes.
     pub(super) origins: Vec<RouteOrigin>,
     pub(super) certificates: Vec<HostCertificate>,
     pub(super) problems: Vec<Problem>,
-    /// Settings of all routes of the host, if there are any.
+    /// Settings of all routes of the host, if any exist.
     pub(super) terms: Option<Arc<Terms>>,
-    /// The number of the claim that gives the host further names.
+    /// The number of the claim with the aliases of the host.
     pub(super) aliases_by: Option<usize>,
 }
 
-/// What a host without TLS of its own has of the wildcard that its name belongs to.
+/// The properties that a host without TLS of its own inherits from the wildcard that matches its name.
 #[derive(Clone, Debug)]
 pub(super) struct WildcardTls {
-    /// What the wildcard shows; none for the default certificate.
+    /// The certificate of the wildcard; none for the default certificate.
     pub(super) certificate: Option<Arc<Certificate>>,
 }
 
-/// What hosts have in common.
+/// The parts that hosts share.
 pub(super) struct Defaults<'d> {
-    /// TLS of the hosts for which no object configures anything: most of them, so that they share it.
+    /// TLS of the hosts for which no object configures TLS. Most hosts share it.
     pub(super) tls: &'d Arc<HostTls>,
     /// The Service for requests that no route matches.
     pub(super) backend: Option<&'d NsName>,
-    /// Makes the route to it for a host without claims; the argument is the place of the Service.
-    pub(super) route: &'d dyn Fn(Place) -> DraftRoute,
-    /// What becomes of errors, shared by the routes that agree in it.
+    /// Makes the route to the default backend for a host without claims; the argument is the place of the
+    /// Service.
+    pub(super) route: &'d dyn Fn(SourceLocation) -> DraftRoute,
+    /// The error pages, shared by routes with equal ones.
     pub(super) error_pages: &'d RefCell<HashSet<Arc<ErrorPages>>>,
 }
 
-/// Merges the claims of a host, which come with that of the oldest object first. `wildcard`: an object serves the wildcard that
-/// the name belongs to over TLS, so that its certificate is found for the name if that has none of its own.
+/// Merges the claims of a host, which come in the order of age of their objects, the oldest first.
+/// `wildcard`: an object serves the wildcard of this name over TLS, so its certificate applies to the host if
+/// the host has none of its own.
 pub(super) fn merge(
     name: &HostName,
     claims: Vec<Claim>,
@@ -93,7 +96,7 @@ pub(super) fn merge(
     let askers: Vec<_> = claims.iter().map(|claim| claim.place.object.clone()).collect();
     let rest_of = merge.source_of_rest();
     if let Some((number, _)) = &merge.catch_all {
-        // ingress-nginx reads default backends before it reads rules: a rule for "/" comes second, however old it is.
+        // ingress-nginx reads default backends before rules: a rule for "/" comes second, however old it is.
         merge.declared.insert(PathMatch::root(), *number);
     }
     let mut rest = None;
@@ -115,7 +118,8 @@ pub(super) fn merge(
     merge.finish(defaults)
 }
 
-/// The claims with their numbers: those of the owner's namespace, then those of each other namespace, which is as old as its oldest object.
+/// The claims with their numbers: first those of the owner's namespace, then those of each other namespace,
+/// ordered by the age of its oldest object.
 fn by_namespace(claims: Vec<Claim>) -> Vec<(usize, Claim)> {
     let mut namespaces: Vec<String> = Vec::new();
     for claim in &claims {
@@ -128,7 +132,7 @@ fn by_namespace(claims: Vec<Claim>) -> Vec<(usize, Claim)> {
     numbered
 }
 
-/// The messages about a host that only canaries name. It is not served.
+/// The messages about a host that only canaries name. Such a host is not served.
 pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<HostTls>) -> Merged {
     let problem = |claim: &CanaryClaim| {
         let message = format!("no other Ingress has host {name}: there the canary takes nothing");
@@ -152,8 +156,8 @@ pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<Hos
     }
 }
 
-/// Keeps the parts of the old host that are the same, so that later stages find them unchanged. Routes are matched by position, or
-/// by their labels if the positions differ.
+/// Replaces equal parts of the new host by those of the old host, so that later stages find them unchanged.
+/// Routes are matched by position, or by their labels if the positions differ.
 pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
     let Some(old) = old else { return Arc::new(host) };
     if **old == host {
@@ -184,7 +188,7 @@ pub(super) fn take_over(host: Host, old: Option<&Arc<Host>>) -> Arc<Host> {
 
 struct Merge<'m, 'c, 'a> {
     name: &'m HostName,
-    /// The oldest object. It owns the host, and its annotations hold for paths that no object declares.
+    /// The oldest object. It owns the host, and its annotations apply to paths that no object declares.
     owner: Option<ObjectRef>,
     clusters: &'m mut ClusterQueries<'c, 'a>,
     defaults: &'m Defaults<'m>,
@@ -193,58 +197,59 @@ struct Merge<'m, 'c, 'a> {
     certificates: Vec<HostCertificate>,
     tls: HostTls,
     terms: HostTerms,
-    /// The rights of the claims, by number.
-    standings: Vec<Standing>,
-    /// The claim of the default backend for all hosts, which comes before that of the owner.
+    /// The rights of each claim, by number.
+    standings: Vec<ClaimEffect>,
+    /// The claim of the default backend for all hosts, which takes precedence over the owner's claim.
     catch_all: Option<(usize, ObjectRef)>,
     /// The object that configures client certificates.
     client_auth_by: Option<ObjectRef>,
-    /// The object whose snippet holds for the host.
+    /// The object whose snippet applies to the host.
     script_by: Option<ObjectRef>,
-    /// What is done with all requests to the host, once that has been asked.
+    /// The script for all requests of the host, once a route has needed it.
     host_script: OnceCell<Option<Arc<HostScript>>>,
     aliases: Vec<Alias>,
-    /// The number of the claim that they are of.
+    /// The number of the claim with the aliases.
     aliases_by: Option<usize>,
-    /// The longest path of the object whose `app_root` holds.
+    /// The longest path of the object whose `app_root` applies.
     app_root_by: (usize, String),
-    www_redirect: Option<(u16, Place)>,
-    /// The certificate is for that name too.
+    www_redirect: Option<(u16, SourceLocation)>,
+    /// The certificate covers that name too.
     covers_www: bool,
     /// The drafts of all routes.
     drafts: Vec<Declared>,
-    /// The rules that an auth service may be behind.
+    /// The rules at which an auth service may be found.
     asked_here: Vec<auth_services::Asked>,
     routes: Vec<Arc<Route>>,
     origins: Vec<RouteOrigin>,
     /// The number of the claim that declares each path.
     declared: HashMap<PathMatch, usize, foldhash::fast::FixedState>,
-    /// The paths that are somebody's, in whichever spelling; empty where the host has no guests.
+    /// The paths that have an owner, in every spelling; empty if the host has no guests.
     held: guests::Held,
 }
 
 /// A draft that becomes one or more routes.
 struct Declared {
-    /// The number of its claim; none if no object claims it.
+    /// The number of its claim; none for a draft without a claim.
     number: Option<usize>,
     draft: DraftRoute,
-    /// It is for requests that no declared path matches.
+    /// The draft is for requests that no declared path matches.
     is_rest: bool,
-    /// The path that it takes of those that nobody else has, where its object is a guest.
+    /// The path that the draft adds to those of the owner, if its object is a guest.
     of_guest: Option<PathMatch>,
 }
 
-/// What an object's claim means for its own routes.
+/// The effect of an object's claim on its own routes.
 #[derive(Clone, Default)]
-struct Standing {
-    /// Its routes redirect to TLS although the owner does not ask for TLS at this host.
+struct ClaimEffect {
+    /// The object's routes redirect to TLS, although the owner does not use TLS at this host.
     has_tls: bool,
-    /// Why its routes are closed: it is not the owner, and the client certificates that it asks for cannot be required of the whole
-    /// host.
+    /// The reason for closing the object's routes: it is not the owner, and client certificates cannot be
+    /// required of the whole host.
     closed: Option<String>,
-    /// It configures client certificates itself.
+    /// The object configures client certificates itself.
     asks_clients: bool,
-    /// Why its own routes are closed. If it were the owner, all routes of the host would be.
+    /// The reasons for closing the object's routes. If the object were the owner, all routes of the host
+    /// would be closed.
     denials: Vec<String>,
 }
 
@@ -267,7 +272,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             certificates: Vec::new(),
             tls: HostTls::default(),
             terms: HostTerms::default(),
-            standings: vec![Standing::default(); claims.len()],
+            standings: vec![ClaimEffect::default(); claims.len()],
             catch_all: None,
             client_auth_by: None,
             script_by: None,
@@ -286,7 +291,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// Handles what an object of the owner's namespace says about the host as a whole.
+    /// Applies the settings of an object in the owner's namespace to the whole host.
     fn declare(&mut self, number: usize, claim: &Claim) {
         let tls = &claim.tls;
         self.standings[number].asks_clients = tls.client_auth.is_some();
@@ -323,7 +328,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// "The first Ingress that has one, a second is ignored."
+    /// Applies the snippet of a claim: "The first Ingress that has one, a second is ignored."
     fn declare_script(&mut self, claim: &Claim) {
         let Some(script) = &claim.script else { return };
         let Some(first) = &self.script_by else {
@@ -357,7 +362,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// nginx asks the locations one after the other: of several Ingresses that with the longest path decides.
+    /// Applies the `app_root` of a claim. nginx tries the locations in the order of their length: among
+    /// several Ingresses, the one with the longest path decides.
     fn declare_app_root(&mut self, claim: &Claim) {
         let paths = claim.routes.iter().flatten().map(|route| route.path.path());
         let longest = paths.map(|path| (path.len(), path.to_owned())).max().unwrap_or_default();
@@ -369,7 +375,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    fn declare_passthrough(&mut self, backend: Option<&(NamedPort, Place)>) {
+    fn declare_passthrough(&mut self, backend: Option<&(NamedPort, SourceLocation)>) {
         let Some((NamedPort { service, port }, place)) = backend.filter(|_| self.tls.passthrough.is_none())
         else {
             return;
@@ -400,7 +406,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
     ) -> Result<(), Box<Problem>> {
         let route = route?;
         if let Some(&first) = self.declared.get(&route.path) {
-            let (text, kind, name) = (route.path.path(), path_type(&route.path), self.name);
+            let (text, kind, name) = (route.path.path(), route.path.kind().as_str(), self.name);
             let first_asker = &askers[first];
             let message = format!(
                 "path {text} ({kind}) of host {name} is declared by {first_asker} already; this one is ignored"
@@ -415,7 +421,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         Ok(())
     }
 
-    /// The claim whose settings hold for paths that nobody declares: the owner's. Requests for unknown hosts have no owner.
+    /// The claim whose settings apply to undeclared paths: that of the owner. Requests for unknown hosts have
+    /// no owner.
     fn source_of_rest(&self) -> Option<usize> {
         match &self.catch_all {
             Some((number, _)) => Some(*number),
@@ -423,8 +430,9 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         }
     }
 
-    /// Adds the draft for `/` if no object declares it. "Each host gets a "/" location: if no "/" path is declared, it is created
-    /// from the first Ingress of the host (with that Ingress' annotations) to the default backend."
+    /// Adds the draft for `/` if no object declares this path. "Each host gets a "/" location: if no "/" path
+    /// is declared, it is created from the first Ingress of the host (with that Ingress' annotations) to the
+    /// default backend."
     fn declare_rest(&mut self, rest: Option<(usize, DraftRoute)>, defaults: &Defaults<'_>) {
         let root = |path: &PathMatch| path.path() == "/" && path.kind() != PathKind::Exact;
         if self.catch_all.is_none() && self.declared.keys().any(root) {
@@ -437,7 +445,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             let port = self.clusters.first_port(service).unwrap_or(PortRef::Number(80));
             let NsName { namespace, name } = service.clone();
             let object = ObjectRef { kind: "Service", namespace, name };
-            let place = Place { object, uid: None, file: None, line: None };
+            let place = SourceLocation { object, uid: None, file: None, line: None };
             let mut route = rest.unwrap_or_else(|| (defaults.route)(place.clone()));
             route.place = place;
             route.backend = Some(NamedPort { service: service.clone(), port });
@@ -446,7 +454,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         self.drafts.extend(rest.map(|draft| Declared { number, draft, is_rest: true, of_guest: None }));
     }
 
-    /// "Certificate and https redirect only if the certificate covers" a further name.
+    /// Restricts TLS of aliases to those in the certificate: "Certificate and https redirect only if the
+    /// certificate covers" an alias.
     fn limit_to_certificate(&mut self) {
         if self.aliases.is_empty() {
             return;
@@ -457,7 +466,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         self.terms.covered = Some(covered);
     }
 
-    /// The host whose clients are sent to this one.
+    /// The host that redirects its clients to this one.
     fn www(&self) -> Option<(Host, RouteOrigin)> {
         let ((status, place), name) = (self.www_redirect.clone()?, www(self.name)?);
         let to = RedirectTarget::Host(self.name.to_string());
@@ -498,14 +507,6 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
     }
 }
 
-fn path_type(path: &PathMatch) -> &'static str {
-    match path.kind() {
-        PathKind::Exact => "Exact",
-        PathKind::Prefix => "Prefix",
-        PathKind::Regex => "Regex",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use model::{Backends, ClusterId, Forward, Transfer};
@@ -532,9 +533,9 @@ mod tests {
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }
 
-    fn place() -> Place {
+    fn place() -> SourceLocation {
         let object = ObjectRef { kind: "HTTPRoute", namespace: "a".to_owned(), name: "b".to_owned() };
-        Place { object, uid: None, file: None, line: None }
+        SourceLocation { object, uid: None, file: None, line: None }
     }
 
     fn host(routes: Vec<Arc<Route>>) -> Host {

@@ -1,6 +1,6 @@
 //! The inputs of translation. A query that reads an input depends on it, even if the object does not exist.
 //!
-//! Never in here: what is made of an input.
+//! Never in here: the use of an input.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -28,11 +28,11 @@ pub(super) enum Input {
     Name(String),
 }
 
-/// The inputs on which something depends, kept from one translation to the next.
+/// The inputs on which queries depend, stored from one translation to the next.
 #[derive(Debug, Default)]
 pub(super) struct KnownInputs {
     numbers: Numbers<Input>,
-    /// The external names among them.
+    /// The external names among the inputs.
     names: BTreeSet<String>,
 }
 
@@ -43,21 +43,21 @@ pub(super) struct Inputs<'a> {
     resolved: &'a Resolved,
     /// Seconds since 1970.
     pub(super) now: i64,
-    /// Names outside the cluster are taken to have no addresses of IPv6.
+    /// Names outside the cluster are treated as if they had no IPv6 addresses.
     leaves_out_ipv6: Cell<bool>,
     known: RefCell<&'a mut KnownInputs>,
     revisions: &'a Revisions,
 }
 
 impl KnownInputs {
-    /// Notes that an input differs from the revision before.
+    /// Records that an input differs from the previous revision.
     pub(super) fn note_change(&self, input: &Input, revisions: &Revisions) {
         if let Some(number) = self.numbers.find(input) {
             revisions.note_change(self.numbers.node(number));
         }
     }
 
-    /// Forgets the inputs that nothing depends on.
+    /// Removes the inputs on which nothing depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         let Self { numbers, names } = self;
         numbers.sweep(revisions, |_, input| {
@@ -67,7 +67,7 @@ impl KnownInputs {
         });
     }
 
-    /// The external names whose addresses something depends on.
+    /// The external names on whose addresses a query depends.
     pub(super) fn names(&self) -> &BTreeSet<String> {
         &self.names
     }
@@ -86,7 +86,7 @@ impl<'a> Inputs<'a> {
         Self { index, options, resolved, now, leaves_out_ipv6, known: RefCell::new(known), revisions }
     }
 
-    /// Sets what the settings say of names, once these have been read. Where they change, everything is made again.
+    /// Applies the settings about names, once they have been read. If they change, all values are made again.
     pub(super) fn leave_out_ipv6(&self, leaves_out: bool) {
         self.leaves_out_ipv6.set(leaves_out);
     }
@@ -96,7 +96,7 @@ impl<'a> Inputs<'a> {
         self.index.ingresses.iter()
     }
 
-    /// The objects of the Gateway API. They are not an input: whoever makes something of them compares them.
+    /// The objects of the Gateway API. They are not an input: their reader compares them itself.
     pub(super) fn gateway(&self) -> &'a GatewayStores {
         &self.index.gateway
     }
@@ -150,7 +150,8 @@ impl<'a> Inputs<'a> {
         Some(resolved.map(|all| all.iter().copied().filter(is_used).collect()).map_err(String::as_str))
     }
 
-    /// Notes that the current query has another value from this second since 1970 on, if that is in the future.
+    /// Records that the current query has another value from this second since 1970 on, if the second is in
+    /// the future.
     pub(super) fn note_turn(&self, second: i64) {
         self.revisions.note_turn(second);
     }

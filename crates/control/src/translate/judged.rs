@@ -1,7 +1,7 @@
 //! Decides which endpoints of a Service may be used, and reports the others.
 //!
-//! The owner of a name decides its addresses and can change them at each look-up. So addresses are checked each time that they
-//! become known.
+//! The owner of a name decides its addresses and can change them at each look-up. So addresses are checked
+//! each time that they become known.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,10 +12,10 @@ use crate::objects::{Service, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 use crate::reach;
 
-/// Refused addresses that a problem lists one by one.
+/// The most refused addresses that a problem lists one by one.
 const NAMED_MAX: usize = 3;
 
-/// The endpoints that may be used, and the addresses that may not.
+/// The usable endpoints, and the refused addresses.
 pub(super) struct Judged {
     pub(super) endpoints: Vec<Endpoint>,
     refused: Vec<(SocketAddr, &'static str)>,
@@ -43,13 +43,13 @@ impl Judged {
         !self.refused.is_empty()
     }
 
-    /// Why an address was refused, if one was.
+    /// The reason for refusing an address, if one was refused.
     pub(super) fn refusal(&self) -> Option<String> {
         self.refused.first().map(|(address, why)| format!("{address} is refused: {why}"))
     }
 
-    /// The problem about refused addresses; none if none was refused. `source` says where they come from, `outcome` what happens to
-    /// requests if no endpoint is left.
+    /// The problem about refused addresses; none if no address was refused. `source` names their origin,
+    /// `outcome` the effect on requests if no endpoint is left.
     pub(super) fn problem(&self, service: &Sourced<Service>, source: &str, outcome: &str) -> Option<Problem> {
         let named = self.refused.iter().take(NAMED_MAX);
         let named: Vec<_> = named.map(|(address, why)| format!("{address} is refused: {why}")).collect();
@@ -84,8 +84,8 @@ impl Inputs<'_> {
         })
     }
 
-    /// Whether a URL names an address of this machine and a port that is not Forebay's own, in a file. Files belong to the operator, whose
-    /// auth service may be on the same machine.
+    /// Whether a URL in a file names an address of this machine and a port that is not Forebay's own. Files
+    /// belong to the operator, whose auth service may be on the same machine.
     pub(super) fn is_allowed_on_this_machine(&self, host: &str, port: u16) -> bool {
         let is_of_machine = |ip: IpAddr| ip.to_canonical().is_loopback() || self.is_own(ip);
         !self.options.judges_endpoints && host.parse().is_ok_and(is_of_machine) && !self.is_own_port(port)

@@ -1,11 +1,12 @@
-//! The incremental engine: keeps values for as long as making them again would give the same.
+//! The incremental engine: keeps values for as long as making them again would give the same result.
 //!
-//! The terms are those of salsa. A *query* makes the value of a key. What the query reads is recorded as its *dependencies*:
-//! inputs, and values of other memos. Each translation is a *revision*. A value of the revision before is kept if none of its
-//! dependencies has changed. At the end of a revision, values that nothing has asked for are removed.
+//! The terms are those of salsa. A *query* makes the value of a key. The inputs and the values of other memos
+//! that the query reads are recorded as its *dependencies*. Each translation is a *revision*. A value of the
+//! previous revision is kept if none of its dependencies has changed. At the end of a revision, values that
+//! no query has read are removed.
 //!
-//! Only the revision of a dependency's last change is looked at, not the dependencies of the dependency. So the caller has to
-//! update a value before it asks for another that depends on it.
+//! The engine compares only the revision of a dependency's last change, not the dependencies of the
+//! dependency. So the caller has to update a value before it reads another value that depends on it.
 //!
 //! Never in here: the meaning of keys and values.
 
@@ -16,15 +17,16 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
-/// Something that a query can depend on.
+/// An input or a value on which a query can depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Node(u32);
 
-/// What a query has read.
+/// The nodes that a query has read.
 #[derive(Clone, Debug)]
 pub(super) struct Dependencies {
     nodes: SmallVec<[Node; 4]>,
-    /// Second since 1970 from which the value differs although the dependencies are the same; [`i64::MAX`] for never.
+    /// The second since 1970 from which the value differs although the dependencies are the same;
+    /// [`i64::MAX`] for never.
     until: i64,
 }
 
@@ -32,21 +34,21 @@ pub(super) struct Dependencies {
 #[derive(Debug, Default)]
 pub(super) struct Revisions {
     current: Cell<u32>,
-    /// Values that were last verified before this revision have to be made again.
+    /// The oldest valid revision: values that were last verified before it have to be made again.
     oldest: Cell<u32>,
-    /// Seconds since 1970.
+    /// The time of the revision, in seconds since 1970.
     now: Cell<i64>,
     states: RefCell<Vec<State>>,
     vacant: RefCell<Vec<Node>>,
-    /// The dependencies of the running queries; each query was asked for by the one before it.
+    /// The dependencies of the running queries; each query was started by the one before it.
     open: RefCell<Vec<Dependencies>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// The revision of its last change.
+    /// The revision of the node's last change.
     changed: u32,
-    /// The last revision in which a value that is kept depended on it.
+    /// The last revision in which a stored value depended on the node.
     used: u32,
 }
 
@@ -70,7 +72,7 @@ impl Revisions {
         self.oldest.set(self.current.get());
     }
 
-    /// Notes that a node differs from the revision before.
+    /// Records that a node differs from the previous revision.
     pub(super) fn note_change(&self, node: Node) {
         self.states.borrow_mut()[node.0 as usize].changed = self.current.get();
     }
@@ -84,7 +86,8 @@ impl Revisions {
         }
     }
 
-    /// Notes that the running query has another value from this second since 1970 on, if that is in the future.
+    /// Records that the running query has another value from this second since 1970 on, if the second is in
+    /// the future.
     pub(super) fn note_turn(&self, second: i64) {
         if second > self.now.get()
             && let Some(open) = self.open.borrow_mut().last_mut()
@@ -136,8 +139,8 @@ impl Revisions {
     }
 }
 
-/// Numbers for keys, from 0, each with its [`Node`]. A key keeps its number until it is removed; then another key may get the
-/// number.
+/// Numbers for keys, from 0, each with its [`Node`]. A key has the same number until it is removed; then
+/// another key may get the number.
 #[derive(Debug)]
 pub(super) struct Numbers<K> {
     table: HashTable<u32>,
@@ -177,7 +180,7 @@ impl<K, V> Default for Memo<K, V> {
 const KEPT: &str = "whoever has a number keeps its key";
 
 impl<K: Eq + Hash> Numbers<K> {
-    /// The number of a key, which is given one if it has none.
+    /// The number of a key. A new key gets a free number.
     pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
         if let Some(number) = self.find(&key) {
             return number;
@@ -194,7 +197,7 @@ impl<K: Eq + Hash> Numbers<K> {
         number
     }
 
-    /// The number of a key; none if it has none.
+    /// The number of a key; none for an unknown key.
     pub(super) fn find(&self, key: &K) -> Option<u32> {
         let is_key =
             |&number: &u32| self.keys[number as usize].as_ref().is_some_and(|(known, _)| known == key);
@@ -209,7 +212,7 @@ impl<K: Eq + Hash> Numbers<K> {
         self.keys[number as usize].as_ref().expect(KEPT).1
     }
 
-    /// Removes the keys that nothing in this revision depends on.
+    /// Removes the keys on which nothing in this revision depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32, K)) {
         for number in 0..self.keys.len() {
             let Some((key, node)) = self.keys[number].take_if(|(_, node)| !revisions.is_used(*node)) else {
@@ -233,7 +236,7 @@ fn hash_of<K: Hash>(key: &K) -> u64 {
 // === impl Memo ===
 
 impl<K: Eq + Hash, V> Memo<K, V> {
-    /// The number of a key, which is given one if it has none. Its value may not have been made yet.
+    /// The number of a key. A new key gets a free number, and its value is not made yet.
     pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
         let number = self.numbers.number(key, revisions);
         if self.values.len() <= number as usize {
@@ -242,8 +245,9 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         number
     }
 
-    /// Updates the value of a key: keeps it, or makes it again. Returns whether it was made again. `holds` compares the old value
-    /// with arguments that are not dependencies; `make` receives the old value, if there is one.
+    /// Updates the value of a key: keeps it, or makes it again. Returns whether it was made again. `holds`
+    /// compares the old value with arguments that are not dependencies; `make` receives the old value, if one
+    /// exists.
     ///
     /// The running query depends on the value from now on.
     pub(super) fn get(
@@ -258,7 +262,8 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         is_new
     }
 
-    /// The same as [`get`](Self::get), but neither the running query nor the revision depends on the value.
+    /// Updates a value as [`get`](Self::get) does, but neither the running query nor the revision depends on
+    /// the value.
     pub(super) fn refresh(
         &mut self,
         number: u32,
@@ -284,13 +289,13 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         true
     }
 
-    /// The value with this number, on which the running query then depends.
+    /// The value with this number. The running query depends on it from now on.
     pub(super) fn read(&self, number: u32, revisions: &Revisions) -> &V {
         revisions.read(self.numbers.node(number));
         self.value(number)
     }
 
-    /// The value with this number, which must have been asked for in this revision.
+    /// The value with this number, which must have been updated in this revision.
     pub(super) fn value(&self, number: u32) -> &V {
         &self.values[number as usize].as_ref().expect("a value that was asked for in this revision").value
     }
@@ -304,12 +309,13 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         self.values[number as usize].is_some()
     }
 
-    /// All numbers are below this one.
+    /// An upper bound of all numbers, exclusive.
     pub(super) fn end(&self) -> usize {
         self.values.len()
     }
 
-    /// Removes the values that nothing in this revision depends on. What the remaining values depend on has to be swept after them.
+    /// Removes the values on which nothing in this revision depends. The memos that the remaining values
+    /// depend on have to be swept later.
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32)) {
         let Self { numbers, values } = self;
         numbers.sweep(revisions, |number, _| {
@@ -348,7 +354,7 @@ mod tests {
             }
         }
 
-        /// Asks for a sum. Returns which lengths were made again, and whether the sum was.
+        /// Updates a sum. Returns which lengths were made again, and whether the sum was.
         fn sum(&mut self, of: [&'static str; 2]) -> (Vec<&'static str>, bool) {
             let Self { revisions, inputs, lengths, sums } = self;
             let mut made = Vec::new();

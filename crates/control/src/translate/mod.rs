@@ -1,13 +1,13 @@
 //! Translates objects into a model, in ordered passes.
 //!
-//! `configmap` reads the settings of the whole proxy; `ingress` makes the `claim`s of Ingresses about hosts; `hosts` merges the
-//! claims of each host, and asks `clusters` for what is behind the backends, which takes the addresses from `endpoints`; `streams`
-//! reads the TCP and UDP services. Another kind of object would be another folder beside `ingress`: the passes after the claims do
-//! not know kinds.
+//! `configmap` reads the settings of the whole proxy; `ingress` makes the `claim`s of Ingresses about hosts;
+//! `hosts` merges the claims of each host, and gets the clusters of the backends from `clusters`, which gets
+//! the addresses from `endpoints`; `streams` reads the TCP and UDP services. Another kind of object would be
+//! another folder beside `ingress`: the passes after the claims do not know kinds.
 //!
-//! A [`Translator`] keeps its results in `memo`s: the next translation makes only those again whose `inputs` have changed, which
-//! `changes` finds. This saves work without a visible effect: the same objects at the same time give the same translation, except
-//! for the ids of clusters.
+//! A [`Translator`] stores its results in `memo`s: the next translation makes only those again whose `inputs`
+//! have changed, which `changes` finds. This saves work without a visible effect: the same objects at the
+//! same time give the same translation, except for the ids of clusters.
 //!
 //! Never in here: IO, clocks.
 
@@ -62,42 +62,42 @@ pub use translator::Translator;
 /// A whole new model, and the problems found on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
-    /// The model.
+    /// The model for the proxy.
     pub model: Model,
     /// Problems and information, sorted by place.
     pub problems: Vec<Problem>,
     /// Numbers of objects that were skipped.
     pub skipped: Skipped,
-    /// The objects that declare the routes: for each host of the model one entry per route, in order.
+    /// The origins of the routes: for each host of the model one entry per route, in order.
     pub origins: Vec<Arc<[RouteOrigin]>>,
-    /// The Ingresses that are served, the oldest first.
+    /// The served Ingresses, the oldest first.
     pub ingresses: Vec<Arc<Sourced<Ingress>>>,
-    /// The `ConfigMap` with the settings; none if there is none.
+    /// The `ConfigMap` with the settings; none if it does not exist.
     pub configmap: Option<Arc<Sourced<ConfigMap>>>,
-    /// The external names whose addresses the model depends on.
+    /// The external names on whose addresses the model depends.
     pub names: BTreeSet<String>,
-    /// The Services that Ingresses name and that do not exist.
+    /// The missing Services that Ingresses name.
     pub missing_services: BTreeSet<NsName>,
     /// The certificates of hosts, for metrics.
     pub certificates: Vec<HostCertificate>,
-    /// What the status of the Gateway API's objects is to say.
+    /// The results for the status of the Gateway API's objects.
     pub gateway: GatewayReport,
-    /// Second since 1970 from which the same objects have another translation, since a certificate becomes valid or expires; none
-    /// for never.
+    /// The second since 1970 from which the same objects have another translation, because a certificate
+    /// becomes valid or expires; none for never.
     pub valid_until: Option<i64>,
 }
 
 impl Translation {
-    /// The problems that the translation before this one did not have, for the log.
+    /// The problems that the previous translation did not have, for the log.
     pub fn new_problems<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a Problem> {
         let known: HashSet<_> = before.problems.iter().collect();
         self.problems.iter().filter(move |problem| !known.contains(problem))
     }
 }
 
-/// What becomes of each annotation of these Ingresses that has our prefix and a name that ingress-nginx knows.
+/// The effect of each annotation of these Ingresses that has our prefix and a name that ingress-nginx knows.
 ///
-/// `before` are the options with the defaults of the ingress-nginx that was before.
+/// `before` are the options with the defaults of the former ingress-nginx.
 pub(crate) fn judge<'i>(
     ingresses: impl Iterator<Item = &'i Arc<Sourced<Ingress>>>,
     index: &Index,

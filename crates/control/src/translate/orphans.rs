@@ -1,6 +1,6 @@
 //! Ingresses whose backends lack something, for metrics (ingress-nginx: `orphan_ingress`).
 //!
-//! Never in here: problems for people to read, which are told where the routes are made.
+//! Never in here: problems for users, which are reported where the routes are made.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use super::Translation;
 use super::ingress::backends;
 
 impl Translation {
-    /// What each Ingress that is served lacks, if it does. This looks at all of them, which is what a scrape has time for, and a change of
-    /// the configuration has not.
+    /// The missing Service or endpoints of each served Ingress. This visits all Ingresses: a scrape of
+    /// metrics has time for it, a change of the configuration has not.
     pub fn orphans(&self) -> Vec<Orphan> {
-        // Clusters of one name differ in what is spoken, and not in where their endpoints are from.
+        // Clusters with the same name differ in protocol, not in the source of their endpoints.
         let mut has_endpoints: HashMap<&str, bool> = HashMap::new();
         for (_, cluster) in self.model.clusters.iter() {
             *has_endpoints.entry(&cluster.name).or_default() |= !cluster.endpoints.is_empty();
@@ -26,7 +26,8 @@ impl Translation {
                     continue;
                 }
                 let name = format!("{}-{}-{port}", service.namespace, service.name);
-                // Where nothing is sent, because an older Ingress has the path, nothing is known.
+                // Nothing is known of a path that an older Ingress owns, because no request is sent to this
+                // backend.
                 lacks_endpoint |= has_endpoints.get(&*name).is_some_and(|has_some| !has_some);
             }
             Orphan {

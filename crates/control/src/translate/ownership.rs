@@ -1,6 +1,7 @@
-//! Ownership of a host that objects of several kinds declare: the oldest object and its namespace own it; here stands what others may add.
+//! Ownership of a host that objects of several kinds declare: the oldest object and its namespace own it.
+//! This module decides what the other objects may add.
 //!
-//! Never in here: how hosts are made.
+//! Never in here: the construction of hosts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,13 +15,14 @@ use crate::names::ObjectRef;
 /// The oldest object of a kind with a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The digits of its creation time; the greatest number for an object without one, as those in files.
+    /// The digits of its creation time; the greatest number for an object without one, such as an object from
+    /// a file.
     pub(super) born: u64,
     pub(super) object: ObjectRef,
 }
 
 impl Owner {
-    /// Whether it is older than one of another namespace.
+    /// Whether the object is older than one of another namespace.
     pub(super) fn precedes(&self, other: &Self) -> bool {
         self.born < other.born && self.object.namespace != other.object.namespace
     }
@@ -30,27 +32,27 @@ impl Owner {
 #[derive(Clone)]
 pub(super) struct OfIngresses {
     pub(super) owner: Owner,
-    /// Settings of all of its routes, if there are any.
+    /// Settings of all routes of the host, if any exist.
     pub(super) terms: Option<Arc<Terms>>,
-    /// The name is a further one of another host (`server-alias`).
+    /// The name is an alias of another host (`server-alias`).
     pub(super) is_alias: bool,
 }
 
-/// The hosts of Ingresses, and their further names.
+/// The hosts of Ingresses, and their aliases.
 pub(super) type HostsOfIngresses = HashMap<HostName, OfIngresses>;
 
 /// Settings of all routes of a host, whichever object declares them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Terms {
-    /// Which clients may use it at all.
+    /// The clients that may use the host at all.
     pub(super) access: Access,
     pub(super) script: Option<Arc<HostScript>>,
-    /// Where clients are sent that ask for `/`.
+    /// The target of the redirect for requests of `/`.
     pub(super) app_root: Option<Template>,
 }
 
 impl Terms {
-    /// The route as it is at the host.
+    /// The route with the host's settings applied.
     pub(super) fn hold_for(&self, route: &Arc<Route>) -> Arc<Route> {
         let mut route = Route::clone(route);
         let Access { forbidden, client_certificate, unavailable, networks, .. } = &self.access;
@@ -78,17 +80,18 @@ impl Terms {
     }
 }
 
-/// The paths of a host that are its owner's, by what they mean.
+/// The paths that the owner of a host has, by their meaning.
 pub(super) struct OwnPaths(HashSet<String>);
 
 impl OwnPaths {
-    /// The paths of these routes. `has_wider`: requests that none of them takes go to a host with more names, so that "/" is the owner's too.
+    /// The paths of these routes. `has_wider`: other requests go to a more general host, so that "/" belongs
+    /// to the owner too.
     pub(super) fn of<'r>(routes: impl Iterator<Item = &'r Arc<Route>>, has_wider: bool) -> Self {
         let root = has_wider.then(|| "/".to_owned());
         Self(routes.map(|route| spelling::meaning(route.path.path())).chain(root).collect())
     }
 
-    /// Why a guest's route is left out; none if it adds a path that means nothing to the owner.
+    /// The reason for leaving out a guest's route; none if the owner has no path of the same meaning.
     pub(super) fn refusal(&self, route: &Route) -> Option<&'static str> {
         if route.path.kind() == PathKind::Regex {
             return Some("a regular expression could take its paths");

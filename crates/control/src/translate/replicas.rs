@@ -1,4 +1,4 @@
-//! Who shares a cache and limits: the other replicas, which are the endpoints of Forebay's own Service.
+//! The replicas that share a cache and limits: the endpoints of Forebay's own Service.
 
 use model::Replicas;
 
@@ -8,7 +8,8 @@ use super::upstream_protocol::UpstreamDraft;
 use crate::names::PortRef;
 use crate::problem::{Problem, Reason, Severity};
 
-/// The port of a Service at which replicas take requests, if it has one of this name; otherwise it is the first.
+/// The name of the Service's port at which replicas accept requests. If no port has this name, the first one
+/// is used.
 const PORT: &str = "http";
 
 /// Reads the Service that the options name.

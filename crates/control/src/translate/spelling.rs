@@ -1,9 +1,9 @@
-//! Spellings of a configured path that endpoints take for the same path.
+//! Spellings of a configured path that endpoints treat as the same path.
 //!
-//! Never in here: which paths are compared.
+//! Never in here: the decision which paths are compared.
 
-/// Equal for paths that some server takes for the same: in another letter case, with escapes, with empty elements and dots, with a slash
-/// at the end or without.
+/// The canonical form of a path, which is equal for paths that some server treats as the same: in another
+/// letter case, with escapes, with empty elements and dots, with or without a slash at the end.
 pub(super) fn meaning(path: &str) -> String {
     let decoded = decoded(path.as_bytes()).to_ascii_lowercase();
     let mut elements: Vec<&[u8]> = Vec::new();
@@ -17,7 +17,8 @@ pub(super) fn meaning(path: &str) -> String {
     format!("/{}", String::from_utf8_lossy(&elements.join(&b'/')))
 }
 
-/// Decodes until no escape is left: an endpoint may decode what a proxy in front of it has decoded already.
+/// Decodes until no escape is left, because an endpoint may decode a path that a proxy in front of it has
+/// already decoded.
 fn decoded(path: &[u8]) -> Vec<u8> {
     let mut path = path.to_vec();
     loop {

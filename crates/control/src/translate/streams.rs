@@ -1,4 +1,4 @@
-//! TCP and UDP services: Services with a port of their own, whose bytes are passed on unchanged.
+//! TCP and UDP services: Services with a port of their own, whose bytes are forwarded unchanged.
 
 use model::{Backends, Labels, Listener, Protocol, Stream, Transport};
 
@@ -117,7 +117,7 @@ impl Reader<'_, '_, '_> {
     }
 }
 
-/// `namespace/service:port[:PROXY][:PROXY]`.
+/// The value of an entry: `namespace/service:port[:PROXY][:PROXY]`.
 #[derive(Debug, PartialEq)]
 struct Target {
     service: NsName,

@@ -2,7 +2,8 @@
 
 use super::value;
 
-/// Whether a value asks for the default behaviour: it is empty, the default, or the same boolean as the default.
+/// Whether a value requests the default behaviour: it is empty, the default, or the same boolean as the
+/// default.
 pub(super) fn is_default(value: &str, default: &str) -> bool {
     let value = value.trim();
     let same_boolean = || value::boolean(value).is_ok() && value::boolean(value) == value::boolean(default);
@@ -19,7 +20,8 @@ pub(super) fn suggestion(unknown: &str, known: impl IntoIterator<Item = &'static
     }
 }
 
-/// Least similarity of a suggestion. A lower bound would suggest wrong names: `rate-limit` is 0.6 of `limit-rate`.
+/// The least similarity of a suggestion. A lower bound would suggest wrong names: `rate-limit` is 0.6 of
+/// `limit-rate`.
 const SIMILARITY_MIN: f64 = 0.9;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The queries of a translation, and their order.
 //!
-//! Never in here: how a value is made.
+//! Never in here: the computation of a value.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -28,11 +28,11 @@ use super::{Translation, replicas, streams};
 use crate::index::Index;
 use crate::objects::{ConfigMap, Sourced};
 use crate::options::Options;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::resolve::Resolved;
 use crate::source::Skipped;
 
-/// Translates, and keeps the results for the next translation.
+/// Translates objects, and stores the results for the next translation.
 #[derive(Default)]
 pub struct Translator {
     seen: Seen,
@@ -45,45 +45,47 @@ pub struct Translator {
     streams: Memo<(), Single<Vec<Listener>>>,
     replicas: Memo<(), Single<Option<Replicas>>>,
     gateways: Gateways,
-    /// TLS of the hosts for which no object configures anything.
+    /// TLS of the hosts for which no object configures TLS.
     plain_tls: Arc<HostTls>,
-    /// Hosts without those of their further names that are others'.
+    /// Hosts without the aliases that belong to other objects.
     renamed: RefCell<Renamed>,
 }
 
-/// A host as it was made, and without what is others', by its name.
+/// A host as it was made, and without the aliases of other objects, by its name.
 type Renamed = HashMap<HostName, (Arc<Host>, Arc<Host>)>;
 
 /// The settings of the whole proxy.
 struct GlobalPiece {
     global: Global,
-    /// Where the settings come from.
+    /// The `ConfigMap` with the settings.
     configmap: Option<Arc<Sourced<ConfigMap>>>,
-    /// The default certificate, for metrics; none if there is none.
+    /// The default certificate, for metrics; none if no default certificate is configured.
     certificate: Option<HostCertificate>,
     problems: Vec<Problem>,
 }
 
 /// The result for one host.
 struct HostPiece {
-    /// The numbers of the Ingresses with a claim about it, the oldest first; then those of canaries.
+    /// The numbers of the Ingresses with a claim about the host, the oldest first, followed by those of
+    /// canaries.
     claimants: Group,
-    /// An Ingress that is no canary has a claim about it, or the default backend takes its requests.
+    /// An Ingress that is no canary has a claim about the host, or the default backend receives its requests.
     is_served: bool,
     wildcard: Option<WildcardTls>,
     host: Arc<Host>,
     origins: Arc<[RouteOrigin]>,
-    /// Another host that leads to it, unless Ingresses have a rule for that one.
+    /// Another host that redirects to this one, unless Ingresses have a rule for it.
     www: Option<(Arc<Host>, Arc<[RouteOrigin]>)>,
     certificates: Box<[HostCertificate]>,
     problems: Box<[Problem]>,
-    /// Settings of all its routes, if there are any.
+    /// Settings of all routes of the host, if any exist.
     terms: Option<Arc<Terms>>,
-    /// The Ingress that gives the host further names.
+    /// The Ingress that declares the aliases of the host.
     aliases_by: Option<u32>,
 }
 
-/// What there is one of: the listeners of TCP and UDP services, who shares the cache and limits.
+/// A result that exists once: the listeners of TCP and UDP services, or the replicas that share the cache and
+/// limits.
 struct Single<T> {
     made: T,
     problems: Vec<Problem>,
@@ -114,7 +116,7 @@ impl Translator {
         }
     }
 
-    /// Begins a revision, and notes the inputs that differ from the one before.
+    /// Begins a revision, and records the inputs that differ from the previous one.
     fn begin(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) {
         self.revisions.begin(now);
         match self.seen.changes(index, options, resolved, now) {
@@ -127,8 +129,8 @@ impl Translator {
         }
     }
 
-    /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are known only when values
-    /// that are no longer needed have been removed.
+    /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are
+    /// known only after unused values have been removed.
     fn ask(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Translation {
         let Self {
             revisions,
@@ -161,7 +163,7 @@ impl Translator {
         let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
         follow_one(streams, &inputs, &mut queries, revisions, streams::build);
         follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
-        let rest = || claimants.rest(Place::of_proxy());
+        let rest = || claimants.rest(SourceLocation::of_proxy());
         let of_streams = &streams.value(ONLY).made;
         let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
         let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas, renamed };
@@ -173,7 +175,8 @@ impl Translator {
         translation
     }
 
-    /// Removes the values that nothing depends on. A memo is swept after those whose values depend on it.
+    /// Removes the values on which nothing depends. A memo is swept after the memos whose values depend on
+    /// it.
     fn sweep(&mut self) {
         let Self {
             revisions, known, global, ingresses, clusters, hosts, streams, replicas, gateways, ..
@@ -188,7 +191,7 @@ impl Translator {
         known.sweep(revisions);
     }
 
-    /// Second since 1970 from which a value has to be made again; none for never.
+    /// The second since 1970 from which a value has to be made again; none for never.
     fn valid_until(&self) -> Option<i64> {
         let own = [self.global.until(), self.ingresses.until(), self.hosts.until(), self.streams.until()];
         let turns = own.into_iter().chain([self.gateways.until()]);
@@ -196,10 +199,10 @@ impl Translator {
     }
 }
 
-/// The number of the value in a memo that holds only one.
+/// The number of the value in a memo with a single value.
 const ONLY: u32 = 0;
 
-/// The settings of the whole proxy. If they change, all other values are made again.
+/// Updates the settings of the whole proxy. If they change, all other values are made again.
 fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revisions: &Revisions) {
     let number = memo.number((), revisions);
     let is_new = memo.get(
@@ -223,7 +226,7 @@ fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revision
     }
 }
 
-/// Makes those hosts again whose inputs have changed. Returns the numbers of all hosts in order of appearance.
+/// Updates the hosts whose inputs have changed. Returns the numbers of all hosts in order of appearance.
 fn follow_hosts(
     memo: &mut Memo<HostName, HostPiece>,
     ingresses: &Ingresses,
@@ -266,7 +269,7 @@ fn follow_hosts(
     };
     for &number in &order {
         let wildcard = wildcard_of(memo.key(number), &wildcards);
-        // One that is younger than the host and of another namespace changes nothing of the host.
+        // A wildcard that is younger than the host and of another namespace changes nothing of the host.
         let is_foreign = |&wildcard: &u32| {
             let owner = |number: u32| {
                 let mut group = groups[number as usize].iter();
@@ -275,7 +278,8 @@ fn follow_hosts(
             owner(number).zip(owner(wildcard)).is_some_and(|(own, other)| own.precedes(&other))
         };
         let wildcard = wildcard.filter(|wildcard| !is_foreign(wildcard)).map(|wildcard| {
-            // It comes first, whatever the order is: the host needs to know what it shows.
+            // The wildcard is updated first, whatever the order of hosts: the host needs to know its
+            // certificate.
             follow(memo, wildcard, None);
             WildcardTls { certificate: memo.value(wildcard).host.tls.certificate.clone() }
         });
@@ -290,7 +294,7 @@ fn is_same(old: Option<&WildcardTls>, new: Option<&WildcardTls>) -> bool {
 }
 
 impl HostPiece {
-    /// What did not change is taken over from before.
+    /// Makes the result of a host. Unchanged parts of the old host stay the same objects.
     fn new(
         claimants: Group,
         is_served: bool,
@@ -334,14 +338,14 @@ fn wildcards_with_tls(
     order.iter().filter_map(domain).collect()
 }
 
-/// The wildcard of these that a host belongs to.
+/// The number of the wildcard that matches a host; none if no wildcard does.
 fn wildcard_of(host: &HostName, wildcards: &HashMap<String, u32>) -> Option<u32> {
     let HostName::Exact(name) = host else { return None };
     name.split_once('.').and_then(|(_, domain)| wildcards.get(domain).copied())
 }
 
-/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it: those that take a part of others'
-/// requests after the others.
+/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it: canaries
+/// after the others.
 fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<Group>) {
     let mut order = Vec::with_capacity(end);
     let mut groups = vec![Group::new(); end];
@@ -360,7 +364,7 @@ fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<
     (order, groups)
 }
 
-/// What is made once for all, with clusters of its own.
+/// Updates a result that exists once, with its own clusters.
 fn follow_one<T>(
     memo: &mut Memo<(), Single<T>>,
     inputs: &Inputs<'_>,
@@ -421,7 +425,7 @@ impl Made<'_> {
         }
     }
 
-    /// Those of HTTP and HTTPS share the hosts, since an Ingress is about both.
+    /// The listeners. HTTP and HTTPS share the hosts, because an Ingress declares both.
     fn listeners(&self, hosts: Vec<Arc<Host>>) -> Vec<Listener> {
         let hosts: HostList = Arc::new(hosts);
         let http = Listener {
@@ -435,8 +439,8 @@ impl Made<'_> {
         [http, https].into_iter().chain(of_streams).collect()
     }
 
-    /// Owner of each name: the oldest object with it. Of objects of one namespace the one that declares the host comes before one with
-    /// an alias, as in ingress-nginx.
+    /// The owner of each name: the oldest object with it. Within a namespace, the object that declares the
+    /// host takes precedence over one with an alias, as in ingress-nginx.
     fn names(&self) -> HostsOfIngresses {
         let mut names = HostsOfIngresses::new();
         for piece in self.hosts().filter(|piece| piece.is_served) {
@@ -465,7 +469,7 @@ impl Made<'_> {
         names
     }
 
-    /// The host with the further names that it has, but for those that are others'.
+    /// The host with its aliases, except those that belong to other objects.
     fn with_own_aliases(&self, piece: &HostPiece, names: &HostsOfIngresses, before: &Renamed) -> Arc<Host> {
         let Some(by) = piece.aliases_by else { return Arc::clone(&piece.host) };
         let owner = self.ingresses.owner(by);
@@ -486,7 +490,8 @@ impl Made<'_> {
         host
     }
 
-    /// All hosts, and who asked for their routes. A host whose name is an older object's alias, of another namespace, is left out.
+    /// All hosts, and the origins of their routes. A host is left out if its name is an alias of an older
+    /// object of another namespace.
     fn served(&self, names: &HostsOfIngresses) -> Vec<(Arc<Host>, Arc<[RouteOrigin]>)> {
         let before = self.renamed.take();
         let is_taken = |piece: &HostPiece| names.get(&piece.host.name).is_some_and(|one| one.is_alias);
@@ -520,7 +525,7 @@ impl Made<'_> {
         problems.into_iter().cloned().chain(self.ingresses.problems_of_kept()).collect()
     }
 
-    /// Hosts and further names that are left out since others have them.
+    /// Hosts and aliases that are left out because other objects own them.
     fn problems_of_names(&self, names: &HostsOfIngresses) -> Vec<Problem> {
         let mut problems = Vec::new();
         for piece in self.hosts().filter(|piece| piece.is_served) {

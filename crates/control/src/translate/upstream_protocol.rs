@@ -20,20 +20,20 @@ pub(super) struct UpstreamProtocol {
 pub(super) enum Protocol {
     Http,
     Https,
-    /// The same as the client's: HTTP or HTTPS.
+    /// The protocol of the client: HTTP or HTTPS.
     AutoHttp,
     Grpc,
     Grpcs,
     Fcgi,
 }
 
-/// The name of endpoints where no `proxy-ssl-name` gives another: what nginx calls all upstreams of ingress-nginx.
+/// The name of endpoints without a `proxy-ssl-name`: nginx uses it for all upstreams of ingress-nginx.
 pub(super) const NAME: &str = "upstream_balancer";
 
-/// What a route asks of the connections to its endpoints, before its Service is known.
+/// The settings of a route for connections to its endpoints, before its Service is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UpstreamDraft {
-    /// None to use the `appProtocol` of the Service's port.
+    /// The protocol; none to use the `appProtocol` of the Service's port.
     pub(super) protocol: Option<Protocol>,
     /// TLS settings from the Secret that the route's object names.
     pub(super) own_tls: Option<Arc<UpstreamTls>>,
@@ -42,7 +42,7 @@ pub(super) struct UpstreamDraft {
 }
 
 impl Protocol {
-    /// Whether it uses TLS, for some clients at least.
+    /// Whether the protocol uses TLS, at least for some clients.
     pub(super) fn encrypts(self) -> bool {
         matches!(self, Self::Https | Self::AutoHttp | Self::Grpcs)
     }
@@ -57,7 +57,8 @@ impl Protocol {
 }
 
 impl UpstreamDraft {
-    /// The protocol towards a Service's port. `of_host` are the TLS settings for routes of the host without settings of their own.
+    /// The protocol towards a Service's port. `of_host` are the TLS settings for routes of the host without
+    /// settings of their own.
     pub(super) fn resolve(
         &self,
         port: Option<&ServicePort>,
@@ -84,7 +85,7 @@ impl UpstreamDraft {
 }
 
 impl UpstreamProtocol {
-    /// Whether endpoints may show any certificate.
+    /// Whether endpoints may present any certificate.
     pub(super) fn is_unverified(&self) -> bool {
         match &self.encryption {
             Encryption::Never => false,
@@ -94,7 +95,7 @@ impl UpstreamProtocol {
 }
 
 impl Hash for UpstreamProtocol {
-    /// Hashes the name only: TLS settings with the same name seldom differ.
+    /// The hash covers the name only, because TLS settings with the same name seldom differ.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let name = match &self.encryption {
             Encryption::Never => None,

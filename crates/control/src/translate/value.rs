@@ -10,11 +10,11 @@ use crate::options::parse_network;
 /// A parsed value, or an error message for the author of the text.
 pub(super) type Parsed<T> = Result<T, String>;
 
-/// The result of taking a value: a remark if it was taken only in part, or the error.
-pub(super) type Taken = Parsed<Option<String>>;
+/// The result of applying a value: a remark if only a part of it was applied, or the error.
+pub(super) type Applied = Parsed<Option<String>>;
 
 /// Sets a field if the value was parsed; otherwise the field stays.
-pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Taken {
+pub(super) fn set<T>(field: &mut T, parsed: Parsed<T>) -> Applied {
     *field = parsed?;
     Ok(None)
 }
@@ -24,7 +24,8 @@ pub(super) fn positive<T: Default + PartialEq>(value: T) -> Option<T> {
     (value != T::default()).then_some(value)
 }
 
-/// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses: a blank beside it makes it none.
+/// A boolean in the forms of Go's `strconv.ParseBool`, which ingress-nginx uses: blanks around the text are
+/// an error.
 pub(crate) fn boolean(text: &str) -> Parsed<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -33,7 +34,7 @@ pub(crate) fn boolean(text: &str) -> Parsed<bool> {
     }
 }
 
-/// nginx's `on` and `off`.
+/// A boolean in nginx's form, `on` or `off`.
 pub(super) fn on_off(text: &str) -> Parsed<bool> {
     match text.trim() {
         "on" => Ok(true),
@@ -42,7 +43,8 @@ pub(super) fn on_off(text: &str) -> Parsed<bool> {
     }
 }
 
-/// nginx's `ssl_protocols`: versions separated by blanks, and a remark about versions that are too old to be supported.
+/// TLS versions in the form of nginx's `ssl_protocols`, separated by blanks, and a remark about versions that
+/// are too old to be supported.
 pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> {
     let mut versions = TlsVersions { v12: false, v13: false };
     let mut old = Vec::new();
@@ -61,7 +63,7 @@ pub(super) fn tls_versions(text: &str) -> Parsed<(TlsVersions, Option<String>)> 
     Ok((versions, remark))
 }
 
-/// Seconds without a unit. A blank beside the number makes it none.
+/// Seconds without a unit. Blanks around the number are an error.
 pub(super) fn seconds(text: &str) -> Parsed<Duration> {
     if text != text.trim() {
         return Err(format!("{text:?} is not a whole number of seconds: it has a blank"));
@@ -77,18 +79,19 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
     model::parse_size(text).map_err(|error| error.to_string())
 }
 
-/// A whole number as Go's `strconv.Atoi` reads it: a blank beside it makes it none.
+/// A whole number as Go's `strconv.Atoi` reads it: blanks around it are an error.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.parse().map_err(|_| format!("{text:?} is not a whole number"))
 }
 
-/// What ingress-nginx lets into a name, a URL, a text with variables and a regular expression, beside letters and digits.
+/// The characters that ingress-nginx allows, besides letters and digits, in a name, a URL, a text with
+/// variables and a regular expression.
 pub(super) const NAME: &str = "-._~/:";
 pub(super) const URL: &str = "-._~/:,?&=";
 pub(super) const VARIABLE: &str = "-_${}";
 pub(super) const REGEX: &str = "-._~/:^$[](){}*+?|&=\\";
 
-/// A text of letters, digits and some other characters. Spaces around it are left out.
+/// A text of letters, digits and some other characters. Blanks around it are removed.
 pub(super) fn characters(text: &str, others: &str) -> Parsed<String> {
     let value = text.trim();
     match value.chars().find(|c| !c.is_ascii_alphanumeric() && !others.contains(*c)) {
@@ -98,7 +101,7 @@ pub(super) fn characters(text: &str, others: &str) -> Parsed<String> {
     }
 }
 
-/// A text of letters, digits and some other characters. Spaces are left out of the check, and within the text they stay.
+/// A text of letters, digits and some other characters. Spaces are not checked; those within the text stay.
 pub(super) fn spaced(text: &str, others: &str) -> Parsed<String> {
     characters(&text.replace(' ', ""), others).map(|_| text.trim().to_owned())
 }
@@ -109,7 +112,7 @@ pub(super) fn name(text: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// A text as it is; none if it is blank.
+/// The unchanged text; none if it is blank.
 pub(super) fn unless_blank(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.trim().is_empty())
 }
@@ -131,7 +134,7 @@ pub(super) fn network(text: &str) -> Parsed<IpNet> {
 
 pub(super) fn balance(text: &str) -> Parsed<Balance> {
     match text.trim() {
-        // The others are names of what annotations of their own turn on.
+        // The other names belong to load balancing that annotations of their own turn on.
         "round_robin" | "chash" | "chashsubset" | "sticky_balanced" | "sticky_persistent" => {
             Ok(Balance::RoundRobin)
         }
@@ -148,7 +151,7 @@ pub(super) fn connection_header(text: &str) -> Parsed<ConnectionHeader> {
     }
 }
 
-/// nginx's `proxy_next_upstream`: the failures that lead to a retry, separated by blanks.
+/// The failures that lead to a retry, separated by blanks (nginx: `proxy_next_upstream`).
 pub(super) fn retry_on(text: &str) -> Parsed<RetryOn> {
     let mut on = RetryOn { error: false, timeout: false, ..RetryOn::default() };
     for word in text.split_whitespace() {
@@ -171,7 +174,8 @@ fn retry_status(word: &str) -> Parsed<u16> {
     })
 }
 
-/// nginx's `large_client_header_buffers`: number and size. Returns the size of one buffer and of all together, in bytes.
+/// Number and size of buffers (nginx: `large_client_header_buffers`). Returns the size of one buffer and of
+/// all together, in bytes.
 pub(super) fn header_buffers(text: &str) -> Parsed<(usize, usize)> {
     let invalid = || format!("{text:?} is not a number and a size such as \"4 8k\"");
     let (count, bytes) = text.trim().split_once(char::is_whitespace).ok_or_else(invalid)?;

@@ -1,6 +1,7 @@
-//! The annotations that values, documentation and issues of public charts have for ingress-nginx, one set for each chart.
+//! The annotations for ingress-nginx in values, documentation and issues of public charts, one set for each
+//! chart.
 
-/// A chart, as its values are commonly set.
+/// A chart with common values.
 #[derive(Clone, Copy)]
 pub(crate) struct Chart {
     pub(crate) name: &'static str,

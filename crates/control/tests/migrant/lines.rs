@@ -1,13 +1,13 @@
 //! Lines of snippets in the habits of public charts, documentation and answers to questions.
 
-/// What becomes of a line.
+/// The handling of a line.
 #[derive(Clone, Copy)]
 pub(crate) enum Becomes {
-    /// It does what it does in nginx.
+    /// The line has the same effect as in nginx.
     Obeyed,
-    /// It has no effect, which is said.
+    /// The line has no effect, which is reported.
     PassedOver,
-    /// It closes what its snippet is for; the message has this text.
+    /// The line closes the part that its snippet is for; the message has this text.
     Closes(&'static str),
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Line {
     pub(crate) text: &'static str,
     pub(crate) becomes: Becomes,
     pub(crate) annotation: &'static str,
-    /// It stands in a location of a `server-snippet`.
+    /// The line is in a location of a `server-snippet`.
     pub(crate) is_in_location: bool,
     /// Annotations beside the snippet.
     pub(crate) beside: &'static [(&'static str, &'static str)],

@@ -1,4 +1,4 @@
-//! What must hold whatever manifests say. The fuzz target and the smoke test call the same function.
+//! Properties that hold for all manifests. The fuzz target and the smoke test call the same function.
 
 #[path = "../golden/canonical.rs"]
 mod canonical;
@@ -14,17 +14,17 @@ use control::{Options, report};
 
 use canonical::canonical;
 
-/// Longest input, in bytes: a longer one finds nothing new and takes longer.
+/// Longest input, in bytes: a longer one takes more time and finds nothing new.
 const INPUT_BYTES_MAX: usize = 16 << 10;
 
-/// Most changes that are made one after the other.
+/// The most successive changes of the objects.
 const CHANGES_MAX: usize = 6;
 
 /// Separates the objects that exist at first from those that are added later.
 const LATER: &str = "\n=====\n";
 
-/// No manifests cause a panic. A translator that keeps results gives the same as a new one, while objects are added and removed.
-/// Every result can be written as a report, and every cluster that is named exists.
+/// No manifest causes a panic. A translator that keeps results gives the same as a new one, while objects are
+/// added and removed. Every result can be written as a report, and every named cluster exists.
 pub(crate) fn translate(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if text.len() > INPUT_BYTES_MAX {
@@ -82,7 +82,7 @@ fn resolved() -> Resolved {
     ])
 }
 
-/// The first of July 2026: the certificates in the corpus are made for that.
+/// The first of July 2026. The certificates in the corpus are valid at this time.
 fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(1_782_864_000)
 }

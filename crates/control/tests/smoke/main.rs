@@ -5,7 +5,7 @@ mod checks;
 mod driver;
 mod tenants;
 
-/// Mutations of each entry of the corpus. Each is translated a dozen times.
+/// The number of mutations of each entry of the corpus. Each is translated a dozen times.
 const ROUNDS: u64 = 150;
 
 /// Texts with a meaning in manifests, which mutations insert.
@@ -40,7 +40,7 @@ fn manifests() {
     driver::smoke("translate", ROUNDS, WORDS, checks::translate);
 }
 
-/// Mutations of each entry of the corpus of tenants.
+/// The number of mutations of each entry of the corpus of tenants.
 const TENANTS_ROUNDS: u64 = 150;
 
 #[test]

@@ -1,7 +1,9 @@
-//! Tenants cannot change each other's requests, whatever they write. The fuzz target `tenants` and the smoke test call the same function.
+//! Tenants cannot change each other's requests, whatever they write. The fuzz target `tenants` and the smoke
+//! test call the same function.
 //!
-//! An owner has a host, by an Ingress or by a Gateway and a route. Younger objects of other namespaces, of all kinds, are added. Requests
-//! for the host get what they got before, but for those at or below a path that a guest adds, which is none of the owner's in any spelling.
+//! An owner has a host, by an Ingress or by a Gateway and a route. Younger objects of other namespaces, of
+//! all kinds, are added. Requests for the host must have the same result as before, except those at or below
+//! a path of a guest that is not a path of the owner in any spelling.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use routing::{Resolution, Snapshot};
 const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80, address: None };
 const HTTPS: ListenerId = ListenerId { kind: ListenerKind::Https, port: 443, address: None };
 
-/// Younger objects beside the owner's.
+/// The most younger objects beside the owner's.
 const GUESTS_MAX: usize = 4;
 
 const HOSTS: &[&str] = &["a.test", "b.test", "*.test", "x.a.test", "*.a.test"];
@@ -51,7 +53,7 @@ const ANNOTATIONS: &[&str] = &[
 const CONDITIONS: &[&str] =
     &["", ", method: POST", ", headers: [{name: a, value: b}]", ", queryParams: [{name: a, value: b}]"];
 
-/// Requests that are asked for at each of the hosts.
+/// Hosts and paths of the requests.
 const ASKED_HOSTS: &[&str] = &["a.test", "b.test", "x.test", "x.a.test", "y.x.a.test"];
 const ASKED_PATHS: &[&str] = &[
     "/",
@@ -73,7 +75,7 @@ const ASKED_PATHS: &[&str] = &[
     "/unknown",
 ];
 
-/// Choices by the bytes of the input; the first of each once the input has ended.
+/// Choices by the bytes of the input; after its end, always the first option.
 struct Choices<'i>(std::slice::Iter<'i, u8>);
 
 impl Choices<'_> {
@@ -90,7 +92,7 @@ impl Choices<'_> {
     }
 }
 
-/// No object of others changes what the owner's requests get.
+/// No object of another namespace changes the result of the owner's requests.
 pub(crate) fn tenants(input: &[u8]) {
     let mut choices = Choices(input.iter());
     let mut owner = shared();
@@ -142,24 +144,24 @@ impl Asked<'_> {
     fn compare(&self, before: &Snapshot, after: &Snapshot, all: &str) {
         let (own, now) = (self.answer(before), self.answer(after));
         let (table, owned) = match &own {
-            Resolution::Route(table, route) | Resolution::AddSlash(table, route) => (table, Some(*route)),
+            Resolution::Route(table, route, _) | Resolution::AddSlash(table, route) => (table, Some(*route)),
             Resolution::UnknownPath(table) => (table, None),
             Resolution::UnknownHost | Resolution::Undecided(_) => return,
         };
-        // Wildcards and expressions among an owner's further names leave longer names to others.
+        // Longer names are not part of wildcards and expressions among an owner's aliases.
         if !table.name().takes(self.host) && self.host != "b.test" {
             return;
         }
         // An exact name beside a wildcard of another namespace is another host.
         let is_same_host = match &now {
-            Resolution::Route(after, _)
+            Resolution::Route(after, _, _)
             | Resolution::AddSlash(after, _)
             | Resolution::Undecided(after)
             | Resolution::UnknownPath(after) => after.name() == table.name(),
             Resolution::UnknownHost => false,
         };
         let is_narrower = !is_same_host && !matches!(now, Resolution::UnknownHost) && {
-            let (Resolution::Route(after, _)
+            let (Resolution::Route(after, _, _)
             | Resolution::AddSlash(after, _)
             | Resolution::Undecided(after)
             | Resolution::UnknownPath(after)) = &now
@@ -183,7 +185,7 @@ impl Asked<'_> {
             )
         };
         assert!(is_same_host, "another host answers: {}", told());
-        if let (Resolution::Route(a, _), Resolution::Route(b, _)) = (&own, &now) {
+        if let (Resolution::Route(a, _, _), Resolution::Route(b, _, _)) = (&own, &now) {
             assert!(
                 a.tls().certificate == b.tls().certificate && a.tls().client_auth == b.tls().client_auth,
                 "{}",
@@ -191,12 +193,12 @@ impl Asked<'_> {
             );
         }
         match (owned, &now) {
-            (_, Resolution::Route(_, route) | Resolution::AddSlash(_, route))
+            (_, Resolution::Route(_, route, _) | Resolution::AddSlash(_, route))
                 if route.labels.namespace != "owner" =>
             {
                 assert!(self.is_added(owned, route), "{}", told());
             }
-            (Some(route), Resolution::Route(_, after) | Resolution::AddSlash(_, after)) => {
+            (Some(route), Resolution::Route(_, after, _) | Resolution::AddSlash(_, after)) => {
                 assert_eq!(said(route), said(after), "{}", told());
             }
             (None, Resolution::UnknownPath(_)) => {}
@@ -204,13 +206,13 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether a guest's route is for a path that is not the owner's.
+    /// Whether a guest's route is for a path that does not belong to the owner.
     fn is_added(&self, owned: Option<&Arc<Route>>, guest: &Arc<Route>) -> bool {
         let text = guest.path.path().trim_end_matches('/');
         let is_plain = guest.path.kind() != PathKind::Regex && guest.conditions.is_none();
         let below = self.path.strip_prefix(text);
         let is_at = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        // "/" belongs to nobody where the owner names no backend for it.
+        // The path "/" has no owner if the owner's object names no backend for it.
         let is_deeper = owned.is_none_or(|owned| {
             if owned.labels.service.is_empty() && owned.path.path() == "/" {
                 return true;
@@ -233,7 +235,8 @@ fn specificity(name: &model::HostName) -> usize {
     }
 }
 
-/// The parts of a route that a request meets. The number of its cluster differs where there are others.
+/// The parts of a route that affect a request. The id of its cluster is left out, because it differs if other
+/// clusters exist.
 fn said(route: &Arc<Route>) -> String {
     format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",
@@ -266,7 +269,7 @@ fn shared() -> String {
     text
 }
 
-/// The owner's objects are of 2019, the others' later ones.
+/// Metadata with a creation time: the owner's objects are of 2019, the others' later ones.
 fn metadata(name: &str, namespace: &str, number: usize) -> String {
     let year = 2019 + number;
     format!(
@@ -284,7 +287,7 @@ fn ingress(text: &mut String, choices: &mut Choices<'_>, namespace: &str, number
     for _ in 0..choices.below(4) {
         let annotation = choices.of(ANNOTATIONS);
         let (key, _) = annotation.split_once(':').expect("it has a value");
-        // An owner that is a canary owns nothing.
+        // An owner that is a canary would own nothing.
         if !(named.contains(&key) || number == 0 && key.starts_with("canary")) {
             named.push(key);
             let _ = writeln!(text, "    nginx.ingress.kubernetes.io/{annotation}");
@@ -316,7 +319,7 @@ fn gateway(text: &mut String, choices: &mut Choices<'_>, namespace: &str, number
     );
 }
 
-/// A route at the Gateway of its namespace with its number, or at that of `infra`.
+/// A route for the Gateway with its number in its namespace, or for the Gateway in `infra`.
 fn route(text: &mut String, choices: &mut Choices<'_>, namespace: &str, number: usize, parent: &str) {
     let meta = metadata("route", namespace, number);
     let name = if parent == "infra" { "web".to_owned() } else { format!("gateway-{number}") };

@@ -20,7 +20,8 @@ pub(crate) const CHECKS: &[Check] = &[Check {
     look: cpu_affinity,
 }];
 
-/// Migrations a second, and share of all context switches, above which migrations of a process that often waits cost something.
+/// Migrations a second, and share of all context switches, above which migrations of a process that often
+/// waits cost something.
 const MIGRATIONS_PER_SECOND: f64 = 250.0;
 const MIGRATIONS_PERCENT: f64 = 2.0;
 const INVOLUNTARY_PER_SECOND: f64 = 1000.0;
@@ -52,7 +53,9 @@ fn cpu_affinity(samples: &Samples) -> Result<Outcome, Unknown> {
 /// The switches of the threads that are in both samples; `None` if there are none.
 fn moves(first: &Sample, last: &Sample, pid: u32, seconds: f64) -> Option<Moves> {
     let online = processes::online_cpus(last);
-    let (mut sum, mut cpus, mut seen) = (Switches::default(), 0, false);
+    let mut sum = Switches::default();
+    let mut cpus = 0;
+    let mut seen = false;
     for thread in processes::threads(last, pid) {
         let pair = processes::switches(first, &thread).zip(processes::switches(last, &thread));
         let Some((before, now)) = pair else { continue };

@@ -18,8 +18,8 @@ const REQUESTS_FEW: f64 = 1.5;
 const LIFE_SHORT_SECONDS: f64 = 1.0;
 /// With fewer open connections their share with one answer says nothing.
 const OPEN_MIN: f64 = 10.0;
-/// Common values of `keep-alive-requests`: 100 was nginx's default before 1.19.10 and is that of case A; 1,000 is nginx's and
-/// Forebay's now.
+/// Common values of `keep-alive-requests`: 100 was nginx's default before 1.19.10 and is that of case A;
+/// 1,000 is nginx's and Forebay's now.
 const REQUESTS_LIMITS: [f64; 2] = [100.0, 1000.0];
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -39,8 +39,8 @@ struct Clients {
     per_second: f64,
     /// Requests per connection; none if requests were not counted.
     requests: Option<f64>,
-    /// Mean life of a connection in seconds, and the share of open connections that have sent no second answer, both derived from
-    /// sockets.
+    /// Mean life of a connection in seconds, and the share of open connections that have sent no second
+    /// answer, both derived from sockets.
     life: Option<f64>,
     sent_once: Option<f64>,
 }
@@ -112,7 +112,8 @@ fn by_sockets(samples: &Samples) -> Result<Clients, Unknown> {
     let taken = &samples.last()?.taken;
     let all: Vec<SocketGroup> =
         samples.all.iter().flat_map(|sample| sockets::of(sample).unwrap_or_default()).collect();
-    // Connections that the processes open within the namespace count as incoming there too, and other processes may listen there.
+    // Connections that the processes open within the namespace count as incoming there too, and other
+    // processes may listen there.
     let subject = Subject::of(taken, &[], &all);
     let is_asked_about = |local: &str| {
         let owner = listener(&all, local).and_then(pid);
@@ -127,8 +128,8 @@ fn by_sockets(samples: &Samples) -> Result<Clients, Unknown> {
     let sum = |groups: &[&SocketGroup], value: fn(&SocketGroup) -> u64| -> f64 {
         groups.iter().map(|group| value(group)).sum::<u64>() as f64
     };
-    // The kernel's counter is that of the whole namespace. Their part of it is estimated by the share of young connections that is
-    // theirs.
+    // The kernel's counter is that of the whole namespace. Their part of it is estimated by the share of
+    // young connections that is theirs.
     let (young, other_young) =
         (sum(&clients, |group| group.sent_once), sum(&others, |group| group.sent_once));
     let share = if other_young > 0.0 { young / (young + other_young) } else { 1.0 };
@@ -152,7 +153,8 @@ mod tests {
 
     const ID: &str = "client-keepalive";
 
-    /// A server that accepted so many connections in ten seconds, with so many open, of which so many have sent one answer.
+    /// A server that accepted so many connections in ten seconds, with so many open, of which so many have
+    /// sent one answer.
     fn accepting(accepted: u64, open: u64, once: u64) -> Scene {
         let groups = [
             incoming(State::Established, "10.0.0.1:80", open).of(7, "nginx").once(once),

@@ -9,19 +9,19 @@ use crate::sample::Unknown;
 use crate::samples::Samples;
 use crate::text::{Text, say};
 
-/// A connection that lives shorter than the first was not worth its handshake; one that lives shorter than the second was needed
-/// again soon.
+/// A connection that lives shorter than the first was not worth its handshake; one that lives shorter than
+/// the second was needed again soon.
 const LIFE_SHORT_SECONDS: f64 = 1.0;
 const LIFE_SOME_SECONDS: f64 = 10.0;
 /// Above this share of connections with one request, none are kept alive.
 const NOT_KEPT: f64 = 0.95;
 /// Where requests are counted, at least so many new connections per request mean that each request opens one.
 const ONE_EACH: f64 = 0.99;
-/// Above this share of open connections that have received their answer, connections are kept alive: otherwise they would be closed
-/// at once.
+/// Above this share of open connections that have received their answer, connections are kept alive:
+/// otherwise they would be closed at once.
 const KEPT: f64 = 0.1;
-/// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100), so that this many new connections per request
-/// do not show that the pool is small.
+/// nginx itself closes a connection after 1,000 requests (before 1.19.10 after 100), so that this many new
+/// connections per request do not show that the pool is small.
 const PER_REQUEST_FEW: f64 = 0.02;
 
 const KEEP: &str = "nginx: `keepalive 512;` in the upstream block, with `proxy_http_version 1.1;` and `proxy_set_header \
@@ -185,7 +185,8 @@ fn regrets(samples: &Samples, pages: &Pages<'_>) -> Option<Outcome> {
     Some(outcome.with("regretted", regretted).with("idle", idle))
 }
 
-/// Whether connections carry more than one request at all; none if neither requests nor connections were seen.
+/// Whether connections carry more than one request at all; none if neither requests nor connections were
+/// seen.
 fn is_kept_in_part(seen: &Outgoing) -> Option<bool> {
     let is_open_after = seen.answered.is_some_and(|share| share > KEPT);
     match seen.per_request {
@@ -239,8 +240,8 @@ mod tests {
 
     const REMOTE: &str = "10.0.0.2:80";
 
-    /// Ten seconds of nginx: connections that were opened, connections open at any time, the percentage of these that carried one
-    /// request, and the connections in `TIME_WAIT` at the end.
+    /// Ten seconds of nginx: connections that were opened, connections open at any time, the percentage of
+    /// these that carried one request, and the connections in `TIME_WAIT` at the end.
     fn nginx(opened: u64, open: u64, once_percent: u64, time_wait: u64) -> Scene {
         let established = outgoing(State::Established, REMOTE, 100).of(7, "nginx").once(once_percent);
         let first = [established.clone()];
@@ -402,7 +403,8 @@ mod tests {
 
     #[test]
     fn who_closes_after_many_requests_has_room_enough() {
-        // Short bursts that had ended when sockets were read: the connections that were still open had carried the most requests.
+        // Short bursts that had ended when sockets were read: the connections that were still open had
+        // carried the most requests.
         for (open, segments_each, verdict) in
             [(487, 500, Verdict::Ok), (487, 3, Verdict::Failure), (40, 500, Verdict::Failure)]
         {

@@ -1,4 +1,4 @@
-//! What Forebay itself has too little of, by its own guard.
+//! Shortages of Forebay itself, as its own guard reports them.
 
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};

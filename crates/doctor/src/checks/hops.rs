@@ -7,7 +7,7 @@ use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::count;
 use crate::read::sockets;
-use crate::sample::{Taken, Unknown};
+use crate::sample::{SampleOrigin, Unknown};
 use crate::samples::Samples;
 use crate::sockets::{Owner, SocketGroup};
 use crate::text::say;
@@ -30,7 +30,8 @@ const PROXIES: &[&str] = &[
     "varnishd",
 ];
 
-/// A proxy passes requests on, so that it has at least this share of outgoing connections; it may share one among several requests.
+/// A proxy passes requests on, so that it has at least this share of outgoing connections; it may share one
+/// among several requests.
 const PASSED_ON: f64 = 0.1;
 
 pub(crate) const CHECKS: &[Check] = &[Check {
@@ -71,10 +72,11 @@ fn extra_hop(samples: &Samples) -> Result<Outcome, Unknown> {
 }
 
 /// The first upstream that is itself a proxy; none if no upstream is.
-fn hop(groups: &[SocketGroup], taken: &Taken) -> Option<Outcome> {
+fn hop(groups: &[SocketGroup], taken: &SampleOrigin) -> Option<Outcome> {
     upstreams(groups, taken).iter().find_map(|upstream| {
         let hop = upstream.owner.filter(|owner| PROXIES.contains(&&owner.name[..]))?;
-        // If no process was named, all processes that listen were examined, so that the upstream may be one of them.
+        // If no process was named, all processes that listen were examined, so that the upstream may be one
+        // of them.
         if taken.pid.is_some() && taken.pids.contains(&hop.pid) {
             return None;
         }
@@ -105,11 +107,12 @@ fn told(upstream: &Upstream<'_>, hop: &Owner, own: u64) -> Outcome {
     .with("own_connections", own)
 }
 
-/// The addresses in this namespace that the examined processes have connections to, sorted by the number of connections.
+/// The addresses in this namespace that the examined processes have connections to, sorted by the number of
+/// connections.
 ///
-/// If it is not known which processes belong together, a listener with the same name as the process that connects to it counts as
-/// the same proxy.
-fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> {
+/// If it is not known which processes belong together, a listener with the same name as the process that
+/// connects to it counts as the same proxy.
+fn upstreams<'a>(groups: &'a [SocketGroup], taken: &SampleOrigin) -> Vec<Upstream<'a>> {
     let mut connections = BTreeMap::<&str, (u64, Vec<&Owner>)>::new();
     for group in groups.iter().filter(|group| is_open(group)) {
         if let Some(owner) = group.owner.as_ref().filter(|owner| taken.pids.contains(&owner.pid)) {
@@ -131,9 +134,9 @@ fn upstreams<'a>(groups: &'a [SocketGroup], taken: &Taken) -> Vec<Upstream<'a>> 
     upstreams
 }
 
-/// The connections that processes of this name have open, workers included, but not those of processes that connect to it: another
-/// Forebay in front has the same name. Connections too young to have an owner count as theirs if no other process was seen to connect
-/// to that address.
+/// The connections that processes of this name have open, workers included, but not those of processes that
+/// connect to it: another Forebay in front has the same name. Connections too young to have an owner count as
+/// theirs if no other process was seen to connect to that address.
 fn open_connections(groups: &[SocketGroup], remote: &str, hop: &Owner) -> u64 {
     let open = || groups.iter().filter(|group| is_open(group));
     let clients: BTreeSet<u32> = open().filter(|group| group.remote == remote).filter_map(pid).collect();
@@ -154,7 +157,8 @@ mod tests {
 
     const ID: &str = "extra-hop";
 
-    /// Sockets of Forebay, with a process of this name as its upstream, which has so many outgoing connections.
+    /// Sockets of Forebay, with a process of this name as its upstream, which has so many outgoing
+    /// connections.
     fn chain(name: &str, own: u64) -> Vec<SocketGroup> {
         vec![
             listening("0.0.0.0:80").of(7, "forebay"),

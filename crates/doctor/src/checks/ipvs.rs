@@ -36,7 +36,8 @@ pub(crate) const CHECKS: &[Check] = &[
     },
 ];
 
-/// How long IPVS remembers a closed TCP connection (`tcp_timeouts` of the kernel's `ip_vs_proto_tcp.c`, `TIME_WAIT` and `FIN_WAIT`).
+/// How long IPVS remembers a closed TCP connection (`tcp_timeouts` of the kernel's `ip_vs_proto_tcp.c`,
+/// `TIME_WAIT` and `FIN_WAIT`).
 const REMEMBERED_SECONDS: f64 = 120.0;
 
 /// In a shorter time between samples a drain cannot be judged.
@@ -74,7 +75,8 @@ fn reuse(samples: &Samples) -> Result<Outcome, Unknown> {
         if sample.lacks(&path) { Ok(None) } else { sample.number::<u64>(&path).map(Some) }
     };
     let mode = parameter("conn_reuse_mode")?;
-    // The parameter decides only what happens to packets to a Pod that is gone, so that its absence does not matter here.
+    // The parameter decides only what happens to packets to a Pod that is gone, so that its absence does not
+    // matter here.
     let expires = parameter("expire_nodest_conn").ok().flatten();
     let (outcome, conntrack) = match mode {
         None | Some(0) => (not_rescheduled(version, &release, mode.is_some(), expires), None),
@@ -118,7 +120,8 @@ fn rescheduled(version: kernel::Version, release: &str, mode: u64, uses_conntrac
     .remedy(say!("sysctl -w net.ipv4.vs.conn_reuse_mode=0 (removed Pods then keep getting connections); a kernel from 5.9 on needs no such choice"))
 }
 
-/// Mode is 0, or the kernel has only that: a new connection with the port of an old one goes to the old destination.
+/// Mode is 0, or the kernel has only that: a new connection with the port of an old one goes to the old
+/// destination.
 fn not_rescheduled(version: kernel::Version, release: &str, has_mode: bool, expires: Option<u64>) -> Outcome {
     let gone = match expires {
         Some(0) => say!("; when it is gone its packets are dropped silently (expire_nodest_conn 0)"),
@@ -347,14 +350,15 @@ mod tests {
         assert_eq!(reuse(&samples).map(|outcome| outcome.verdict), Ok(Verdict::Failure));
     }
 
-    fn drain(before: (u64, u64, u64), after: (u64, u64, u64), seconds: f64) -> crate::Finding {
-        let text = |(weight, active, inactive)| table(&line(weight, active, inactive));
+    /// The finding for one destination whose weight, active and inactive connections are these.
+    fn drain(before: [u64; 3], after: [u64; 3], seconds: f64) -> crate::Finding {
+        let text = |[weight, active, inactive]: [u64; 3]| table(&line(weight, active, inactive));
         scene().grows(PATH, &text(before), &text(after)).seconds(seconds).finding("ipvs-drain-stuck")
     }
 
     #[test]
     fn a_drain_that_does_not_end_is_found() {
-        let stuck = drain((0, 5, 900), (0, 3, 902), 130.0);
+        let stuck = drain([0, 5, 900], [0, 3, 902], 130.0);
         assert_eq!(stuck.verdict, Verdict::Failure);
         assert!(
             stuck
@@ -363,22 +367,22 @@ mod tests {
         );
         assert_eq!((stuck.number("active"), stuck.number("inactive")), (3.0, 902.0));
         assert_eq!(stuck.text("destination"), "10.0.2.15:8080");
-        assert_eq!(drain((0, 0, 900), (0, 0, 901), 10.0).verdict, Verdict::Failure);
-        assert_eq!(drain((0, 0, 900), (0, 0, 900), 10.0).verdict, Verdict::Warning);
-        assert!(drain((0, 4, 0), (0, 4, 0), 300.0).message.contains("clients keep them open"));
+        assert_eq!(drain([0, 0, 900], [0, 0, 901], 10.0).verdict, Verdict::Failure);
+        assert_eq!(drain([0, 0, 900], [0, 0, 900], 10.0).verdict, Verdict::Warning);
+        assert!(drain([0, 4, 0], [0, 4, 0], 300.0).message.contains("clients keep them open"));
     }
 
     #[test]
     fn a_drain_that_goes_on_is_fine_and_a_short_look_tells_nothing() {
         for (before, after) in
-            [((0, 5, 900), (0, 0, 800)), ((1, 5, 900), (1, 5, 900)), ((0, 9, 9), (0, 0, 0))]
+            [([0, 5, 900], [0, 0, 800]), ([1, 5, 900], [1, 5, 900]), ([0, 9, 9], [0, 0, 0])]
         {
             assert_eq!(drain(before, after, 10.0).verdict, Verdict::Ok);
         }
         // Its weight became 0 between the samples.
-        assert_eq!(drain((1, 5, 900), (0, 5, 901), 10.0).verdict, Verdict::Ok);
-        assert_eq!(drain((0, 5, 900), (0, 5, 900), 0.0).verdict, Verdict::Warning);
-        let short = drain((0, 5, 900), (0, 5, 900), 1.0);
+        assert_eq!(drain([1, 5, 900], [0, 5, 901], 10.0).verdict, Verdict::Ok);
+        assert_eq!(drain([0, 5, 900], [0, 5, 900], 0.0).verdict, Verdict::Warning);
+        let short = drain([0, 5, 900], [0, 5, 900], 1.0);
         assert_eq!(short.verdict, Verdict::Unknown);
         assert!(short.message.contains("1.0 s do not tell"), "{}", short.message);
     }

@@ -152,7 +152,9 @@ impl Difference {
     }
 
     fn tell(&self) -> Text {
-        let (name, here, host) = (self.name(), &self.here, &self.host);
+        let name = self.name();
+        let here = &self.here;
+        let host = &self.host;
         if self.path == PORT_RANGE
             && let (Some(ports), Some(host_ports)) = (size(self.path, here), size(self.path, host))
         {

@@ -138,7 +138,9 @@ fn conntrack(samples: &Samples) -> Result<Outcome, Unknown> {
     let grown = |name| {
         if is_counted { samples.growth(|sample| track::counter(sample, name)) } else { Ok(0) }
     };
-    let (drops, early_drops, failed) = (grown("drop")?, grown("early_drop")?, grown("insert_failed")?);
+    let drops = grown("drop")?;
+    let early_drops = grown("early_drop")?;
+    let failed = grown("insert_failed")?;
     let fill = entries as f64 / max.max(1) as f64;
     let full = say!("{} of {} entries are taken ({})", count(entries), count(max), percent(fill));
     let outcome = if drops + early_drops > 0 {

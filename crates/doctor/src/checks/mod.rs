@@ -1,6 +1,7 @@
 //! The checks, by subject.
 //!
-//! Must not be in here: reading files; a check sees nothing but the [`Samples`](crate::Samples) that it is given.
+//! Must not be in here: reading files; a check sees nothing but the [`Samples`](crate::Samples) that it is
+//! given.
 
 mod outgoing;
 

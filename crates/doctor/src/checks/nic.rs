@@ -24,8 +24,8 @@ pub(crate) const CHECKS: &[Check] = &[Check {
 const LINK_WARNING: f64 = 0.80;
 const LINK_FAILURE: f64 = 0.95;
 
-/// Shares of packets that are lost: TCP halves its sending rate at each loss. The drops of a device include frames for unknown
-/// protocols.
+/// Shares of packets that are lost: TCP halves its sending rate at each loss. The drops of a device include
+/// frames for unknown protocols.
 const DEVICE_WARNING: f64 = 0.001;
 const QUEUE_WARNING: f64 = 0.0001;
 const LOSS_FAILURE: f64 = 0.01;
@@ -68,7 +68,9 @@ fn judge_link(was: &Device, now: &Device, speed: f64, seconds: f64) -> Outcome {
         _ => Verdict::Ok,
     };
     let gigabits = |bytes: f64| format!("{:.2}", bytes * 8.0 / 1e9);
-    let (name, used_bits, speed_bits) = (&now.name, gigabits(used), gigabits(speed));
+    let name = &now.name;
+    let used_bits = gigabits(used);
+    let speed_bits = gigabits(speed);
     let percent = format!("{:.0}", share * 100.0);
     Outcome::new(
         verdict,
@@ -91,7 +93,8 @@ fn judge_drops(first: &Sample, last: &Sample, was: &Device, now: &Device) -> Opt
     let received = grown(now.received.dropped, was.received.dropped);
     let sent = grown(now.sent.dropped, was.sent.dropped);
     let packets = grown(now.received.packets + now.sent.packets, was.received.packets + was.sent.packets);
-    // Packets for which the device itself had no room. The driver counts them here, and /proc/net/dev includes them in the drops.
+    // Packets for which the device itself had no room. The driver counts them here, and /proc/net/dev
+    // includes them in the drops.
     let path = format!("sys/class/net/{}/statistics/rx_missed_errors", now.name);
     let missed = |sample: &Sample| sample.number::<u64>(&path).unwrap_or(0);
     let missed = grown(missed(last), missed(first));

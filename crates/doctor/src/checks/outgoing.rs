@@ -20,8 +20,8 @@ pub(super) const RATE_MIN: f64 = 10.0;
 /// New connections per request above which they cost something, and above which they cost QPS.
 pub(super) const PER_REQUEST_SOME: f64 = 0.1;
 pub(super) const PER_REQUEST_MANY: f64 = 0.5;
-/// Of so many open connections some have not received their answer yet if none is kept: the only one that was seen may have been
-/// read just before it was closed.
+/// Of so many open connections some have not received their answer yet if none is kept: the only one that was
+/// seen may have been read just before it was closed.
 const ANSWERED_MIN: u64 = 8;
 
 /// The outgoing connections between the first and the last sample.
@@ -38,13 +38,16 @@ pub(super) struct Outgoing {
     /// The address with most of the new connections, and its share of them.
     pub(super) remote: String,
     pub(super) remote_share: f64,
-    /// Mean life of a connection in seconds: the number open divided by the rate of opening (Little's law). Needs ticks.
+    /// Mean life of a connection in seconds: the number open divided by the rate of opening (Little's law).
+    /// Needs ticks.
     pub(super) mean_life: Option<f64>,
     /// Share of open connections that had not carried a second request.
     pub(super) sent_once: Option<f64>,
-    /// Share of open connections that had received their answer; none if fewer than [`ANSWERED_MIN`] were seen.
+    /// Share of open connections that had received their answer; none if fewer than [`ANSWERED_MIN`] were
+    /// seen.
     pub(super) answered: Option<f64>,
-    /// Mean number of data segments that open connections had sent; none if most connections were closed when sockets were read.
+    /// Mean number of data segments that open connections had sent; none if most connections were closed when
+    /// sockets were read.
     pub(super) sent_each: Option<f64>,
     /// Share of connections that this side closed first: these are in `TIME_WAIT` here.
     pub(super) closed_here: Option<f64>,
@@ -135,8 +138,8 @@ fn requests(samples: &Samples) -> Option<f64> {
     told.or_else(|| Pages::of(samples).ok()?.growth(REQUESTS_TOTAL))
 }
 
-/// The mean over the ticks. A tick without open connections leaves no row: if more than half of the ticks have none, the number of
-/// ticks is taken from the time.
+/// The mean over the ticks. A tick without open connections leaves no row: if more than half of the ticks
+/// have none, the number of ticks is taken from the time.
 fn mean_established(rows: &[&ConnectionTick], seconds: f64) -> f64 {
     let sum: u64 = rows.iter().map(|row| row.established).sum();
     let told: BTreeSet<u64> = rows.iter().map(|row| row.at_ms).collect();
@@ -145,8 +148,8 @@ fn mean_established(rows: &[&ConnectionTick], seconds: f64) -> f64 {
     sum as f64 / ticks.max(1.0)
 }
 
-/// Most connections that one process had open to one address. Those without a known owner count for the process with most
-/// connections.
+/// Most connections that one process had open to one address. Those without a known owner count for the
+/// process with most connections.
 fn peak(rows: &[&ConnectionTick]) -> u64 {
     let mut at_once = BTreeMap::<(u64, &String), (u64, u64)>::new();
     for row in rows {
@@ -159,7 +162,8 @@ fn peak(rows: &[&ConnectionTick]) -> u64 {
     at_once.into_values().map(|(most, unowned)| most + unowned).max().unwrap_or(0)
 }
 
-/// Connections that went to `TIME_WAIT` here: the growth of their number, plus those that expired or were replaced meanwhile.
+/// Connections that went to `TIME_WAIT` here: the growth of their number, plus those that expired or were
+/// replaced meanwhile.
 fn closed_here(samples: &Samples, subject: &Subject<'_>) -> Result<f64, Unknown> {
     let (first, last) = samples.ends()?;
     let of = |groups: &[SocketGroup], is_theirs: &dyn Fn(&SocketGroup) -> bool| -> u64 {

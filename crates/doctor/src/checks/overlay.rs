@@ -77,7 +77,8 @@ fn overlay(samples: &Samples) -> Result<Outcome, Unknown> {
     Ok(all_plain)
 }
 
-/// The kind of a device. `/sys` describes only the examined namespace; devices of the host are known by name alone.
+/// The kind of a device. `/sys` describes only the examined namespace; devices of the host are known by name
+/// alone.
 fn kind(sample: &Sample, place: &str, device: &str) -> Kind {
     if place.is_empty() { routes::kind(sample, device) } else { routes::kind(&Sample::default(), device) }
 }
@@ -132,8 +133,8 @@ fn look_below<'a>(
     }
 }
 
-/// The machines at the remote ends: the entries of the device's forwarding database, or gateways that are not addresses within the
-/// tunnel itself, as those of vxlan are.
+/// The machines at the remote ends: the entries of the device's forwarding database, or gateways that are not
+/// addresses within the tunnel itself, as those of vxlan are.
 fn ends<'a>(
     sample: &Sample,
     place: &str,
@@ -271,7 +272,9 @@ mod tests {
 
     fn line(device: &str, destination: &str, gateway: &str, bits: u32) -> String {
         let mask = Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0)).to_string();
-        let (destination, gateway, mask) = (address(destination), address(gateway), address(&mask));
+        let destination = address(destination);
+        let gateway = address(gateway);
+        let mask = address(&mask);
         format!("{device}\t{destination}\t{gateway}\t0003\t0\t0\t0\t{mask}\t0\t0\t0\n")
     }
 

@@ -13,8 +13,8 @@ use crate::samples::Samples;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::text::say;
 
-/// The kernel gives out ports of one parity first, and searches the other half when those are taken: beyond half of the range each
-/// connect costs a search.
+/// The kernel gives out ports of one parity first, and searches the other half when those are taken: beyond
+/// half of the range each connect costs a search.
 const HALF: f64 = 0.5;
 /// Above this share, connects occasionally find no free port.
 const FULL: f64 = 0.8;
@@ -22,7 +22,8 @@ const FULL: f64 = 0.8;
 const DEFAULT_SIZE: u64 = 28_232;
 /// How long the kernel keeps a `TIME_WAIT` (`TCP_TIMEWAIT_LEN` in `include/net/tcp.h`).
 const TIME_WAIT_SECONDS: f64 = 60.0;
-/// `TIME_WAIT`s towards one address are reported above this share of the range, or above the number that follows.
+/// `TIME_WAIT`s towards one address are reported above this share of the range, or above the number that
+/// follows.
 const TIME_WAIT_SHARE: f64 = 0.25;
 const TIME_WAIT_MANY: u64 = 4000;
 
@@ -109,7 +110,8 @@ fn port_range(samples: &Samples) -> Result<Outcome, Unknown> {
     })
 }
 
-/// The pair that holds most ports in any sample: ports that are used up at one moment may be free at the next.
+/// The pair that holds most ports in any sample: ports that are used up at one moment may be free at the
+/// next.
 fn most_used(samples: &Samples) -> Result<Pair, Unknown> {
     let mut most = Pair::default();
     samples.sockets()?;
@@ -132,7 +134,8 @@ fn pairs(sample: &Sample) -> BTreeMap<(String, String), u64> {
     pairs
 }
 
-/// Seconds until the pair's ports are used up if their number grows on at the same rate; none if it does not grow.
+/// Seconds until the pair's ports are used up if their number grows on at the same rate; none if it does not
+/// grow.
 fn seconds_left(samples: &Samples, pair: &Pair, size: u64) -> Option<f64> {
     let (first, last) = samples.ends().ok()?;
     let key = (pair.local.clone(), pair.remote.clone());
@@ -153,7 +156,8 @@ fn time_wait(samples: &Samples) -> Result<Outcome, Unknown> {
     let buckets: u64 = sample.number("proc/sys/net/ipv4/tcp_max_tw_buckets")?;
     let reuse: u64 = sample.number("proc/sys/net/ipv4/tcp_tw_reuse")?;
     let subject = Subject::of(&sample.taken, &[], &sockets);
-    // The kernel keeps no owner of a TIME_WAIT: with a process that is asked about, those towards its own remotes count.
+    // The kernel keeps no owner of a TIME_WAIT: with a process that is asked about, those towards its own
+    // remotes count.
     let is_theirs = |group: &SocketGroup| sample.taken.pid.is_none() || subject.goes_to(&group.remote);
     let theirs: Vec<_> = sockets.iter().filter(|group| is_theirs(group)).cloned().collect();
     let outgoing = held(&theirs, Direction::Outgoing, |group| &group.remote);

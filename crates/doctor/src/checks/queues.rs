@@ -121,7 +121,9 @@ fn syn_retry(samples: &Samples) -> Result<Outcome, Unknown> {
     let tcp_ext = |name| samples.growth(|sample| counters::tcp_ext(sample, name));
     let timeouts = tcp_ext("TCPTimeouts")?;
     let retried = tcp_ext("TCPSynRetrans");
-    let (opened, accepted, failed) = (tcp("ActiveOpens")?, tcp("PassiveOpens")?, tcp("AttemptFails")?);
+    let opened = tcp("ActiveOpens")?;
+    let accepted = tcp("PassiveOpens")?;
+    let failed = tcp("AttemptFails")?;
     let waiting = waiting(&samples.sockets()?);
     let again = retried.clone().unwrap_or(timeouts);
     // The counter includes SYN-ACKs that were sent again.

@@ -1,23 +1,26 @@
-//! Which connections belong to the examined processes: the kernel's counters are those of a whole network namespace.
+//! Assigns connections to the examined processes: the kernel's counters are those of a whole network
+//! namespace.
 //!
 //! Must not be in here: verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::sample::Taken;
+use crate::sample::SampleOrigin;
 use crate::sockets::{Direction, SocketGroup, State};
 use crate::ticks::ConnectionTick;
 
-/// If fewer of the open connections are at their first request, and none are in `TIME_WAIT`, hardly any connections are opened.
+/// If fewer of the open connections are at their first request, and none are in `TIME_WAIT`, hardly any
+/// connections are opened.
 const SETTLED: f64 = 0.05;
 
 /// The examined processes, and the addresses that they connect to.
 ///
-/// A connection that lives for a millisecond often has no known owner: it began after the descriptors of the process were read. It
-/// counts as theirs if it goes to an address that they connect to.
+/// A connection that lives for a millisecond often has no known owner: it began after the descriptors of the
+/// process were read. It counts as theirs if it goes to an address that they connect to.
 pub(super) struct Subject<'a> {
     pids: &'a [u32],
-    /// The addresses that they connect to; if new connections are opened all the time to some of them, only these.
+    /// The addresses that they connect to; if new connections are opened all the time to some of them, only
+    /// these.
     remotes: BTreeSet<String>,
     active: BTreeSet<String>,
     /// Processes that connect to the subject.
@@ -26,7 +29,11 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Finds them from readings: `rows` of open connections, and the sockets of all samples.
-    pub(super) fn of(taken: &'a Taken, rows: &[&ConnectionTick], groups: &[SocketGroup]) -> Subject<'a> {
+    pub(super) fn of(
+        taken: &'a SampleOrigin,
+        rows: &[&ConnectionTick],
+        groups: &[SocketGroup],
+    ) -> Subject<'a> {
         let pids = &taken.pids[..];
         let of_ticks = rows.iter().map(|row| (row.pid, &row.remote));
         let open = || groups.iter().filter(|group| is_open(group));
@@ -40,7 +47,8 @@ impl<'a> Subject<'a> {
             |remote: &str| listener(groups, remote).is_some_and(|listener| is_theirs(pid(listener)));
         let mut remotes = remotes_of(&is_theirs);
         if taken.pid.is_none() || remotes.is_empty() {
-            // Connections without a known owner may be theirs, unless they go where another process connects to or come from clients.
+            // Connections without a known owner may be theirs, unless they go where another process connects
+            // to or come from clients.
             let of_others = remotes_of(&|pid| pid.is_some() && !is_theirs(pid));
             let may_be_theirs = |remote: &String| !of_others.contains(remote) && !is_own_listener(remote);
             remotes.extend(remotes_of(&|pid| pid.is_none()).into_iter().filter(may_be_theirs));
@@ -67,10 +75,13 @@ impl<'a> Subject<'a> {
             || (self.active.contains(remote) && pid.is_none_or(|pid| self.pids.contains(&pid)))
     }
 
-    /// Their share of the connections opened in the namespace, and the share of connections without a known owner, estimated from
-    /// the open connections that are at their first request. Connections of clients are left out if their number is known.
+    /// Their share of the connections opened in the namespace, and the share of connections without a known
+    /// owner, estimated from the open connections that are at their first request. Connections of clients are
+    /// left out if their number is known.
     pub(super) fn shares(&self, groups: &[SocketGroup], are_clients_counted: bool) -> (f64, f64) {
-        let (mut theirs, mut nobodys, mut of_others) = (0, 0, 0);
+        let mut theirs = 0;
+        let mut nobodys = 0;
+        let mut of_others = 0;
         for group in groups.iter().filter(|group| is_open(group)) {
             match pid(group) {
                 pid if self.holds(pid, &group.remote) => theirs += group.sent_once,
@@ -87,7 +98,8 @@ impl<'a> Subject<'a> {
         (theirs as f64 / all, nobodys as f64 / all)
     }
 
-    /// The share of their open connections that `some` counts, among those of which the kernel gave the number of segments.
+    /// The share of their open connections that `some` counts, among those of which the kernel gave the
+    /// number of segments.
     pub(super) fn share_of_open(&self, groups: &[SocketGroup], some: fn(&SocketGroup) -> u64) -> Option<f64> {
         let counted = self.number_open(groups, |group| group.counted);
         (counted > 0).then(|| self.number_open(groups, some) as f64 / counted as f64)
@@ -126,7 +138,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Those of `remotes` to which new connections are opened all the time; all of them, if there is none.
+/// The addresses in `remotes` to which new connections are opened all the time; all of them, if there is
+/// none.
 fn active(remotes: &BTreeSet<String>, groups: &[SocketGroup]) -> BTreeSet<String> {
     let is_settled = |remote: &&String| {
         let theirs = || groups.iter().filter(|group| group.remote == **remote);
@@ -153,7 +166,8 @@ pub(super) fn pid(group: &SocketGroup) -> Option<u32> {
     group.owner.as_ref().map(|owner| owner.pid)
 }
 
-/// The socket that listens at an address: at exactly that address, or at all addresses if it is one of this namespace.
+/// The socket that listens at an address: at exactly that address, or at all addresses if it is one of this
+/// namespace.
 pub(super) fn listener<'a>(groups: &'a [SocketGroup], address: &str) -> Option<&'a SocketGroup> {
     let listeners = || groups.iter().filter(|group| group.direction == Direction::Listening);
     if let Some(exact) = listeners().find(|group| group.local == address) {
@@ -177,8 +191,8 @@ mod tests {
     const HOP: u32 = 3;
     const BACKEND: u32 = 4;
 
-    /// A client, a proxy that keeps connections alive, a second proxy behind it that does not, and a backend, all in one namespace.
-    /// The connections of the second proxy are too young to have a known owner.
+    /// A client, a proxy that keeps connections alive, a second proxy behind it that does not, and a backend,
+    /// all in one namespace. The connections of the second proxy are too young to have a known owner.
     fn everybody() -> Vec<SocketGroup> {
         let established = State::Established;
         vec![
@@ -192,8 +206,8 @@ mod tests {
         ]
     }
 
-    fn taken(pids: &[u32], pid: Option<u32>) -> Taken {
-        Taken { pids: pids.to_vec(), pid, ..Taken::default() }
+    fn taken(pids: &[u32], pid: Option<u32>) -> SampleOrigin {
+        SampleOrigin { pids: pids.to_vec(), pid, ..SampleOrigin::default() }
     }
 
     #[test]

@@ -31,7 +31,8 @@ const FAILURE_PERCENT: f64 = 10.0;
 const WARNING_PERIODS_MIN: u64 = 2;
 const FAILURE_PERIODS_MIN: u64 = 3;
 
-/// Share of the quota from which a period counts as spent: readings do not begin where the kernel's periods do.
+/// Share of the quota from which a period counts as spent: readings do not begin where the kernel's periods
+/// do.
 const SPENT: f64 = 0.9;
 
 /// The throttling of a limited cgroup in the examined time.
@@ -53,7 +54,7 @@ struct Bursts {
     busiest_period: f64,
     /// In the busiest 20 ms: the number of threads that ran at once.
     at_once: f64,
-    /// What the longest series of spent periods used, as if it had been used in one period.
+    /// Use of the longest series of spent periods, as if it had been used in one period.
     in_one_period: f64,
 }
 
@@ -221,9 +222,9 @@ impl Withheld<'_> {
 
     /// An estimate of the limit that would suffice, in thousandths of a CPU.
     ///
-    /// A throttled burst uses no more than its quota in any period. Without a limit it would have used at most what it used in
-    /// consecutive spent periods, and at most what its threads use at once. The estimate is at least twice the quota, which is what
-    /// solved case E, and at most the number of CPUs.
+    /// A throttled burst uses no more than its quota in any period. Without a limit it would have used at
+    /// most what it used in consecutive spent periods, and at most what its threads use at once. The estimate
+    /// is at least twice the quota, which is what solved case E, and at most the number of CPUs.
     fn sufficient_millis(&self, cpus: Option<f64>) -> f64 {
         const STEP: f64 = 100.0;
         let burst = self.bursts.as_ref().map_or(0.0, Bursts::size);
@@ -273,8 +274,8 @@ fn busiest(readings: &[(u64, u64)], window_ms: u64) -> Option<f64> {
     most
 }
 
-/// CPUs that one period would have needed to hold the longest series of periods in which the quota was spent, together with the
-/// periods before and after it, in which the burst began and ended.
+/// CPUs that one period would have needed to hold the longest series of periods in which the quota was spent,
+/// together with the periods before and after it, in which the burst began and ended.
 fn longest_burst(readings: &[(u64, u64)], period_ms: u64, quota_cpus: f64) -> f64 {
     let mut periods = Vec::new();
     let mut from = readings.first().copied().unwrap_or_default();
@@ -339,8 +340,8 @@ mod tests {
     #[test]
     fn a_container_that_bursts_is_found_though_its_average_is_low() {
         let folder = format!("{POD}/cri-containerd-{}.scope", "0a1b2c3d".repeat(8));
-        // Each second has 120 ms of work for two threads, with a quota of 50 ms in 100 ms: 25 ms run, 75 ms wait, the same again,
-        // 10 ms run.
+        // Each second has 120 ms of work for two threads, with a quota of 50 ms in 100 ms: 25 ms run, 75 ms
+        // wait, the same again, 10 ms run.
         let second = [20_000, 20_000, 10_000, 0, 0, 0, 0, 0, 0, 0].repeat(2).into_iter();
         let second: Vec<u64> = second.chain([20_000]).chain([0; 79]).collect();
         let scene = v2(scene(), &folder, "50000 100000\n", [0, 10, 0, 0], [1_200_000, 40, 20, 3_000_000])

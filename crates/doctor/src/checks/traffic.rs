@@ -102,8 +102,8 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
     })
 }
 
-/// The replies of each TCP service. The metric is a ratio over all answers since the proxy began: together with their number it
-/// gives the ratio between the samples.
+/// The replies of each TCP service. The metric is a ratio over all answers since the proxy began: together
+/// with their number it gives the ratio between the samples.
 fn streams(samples: &Samples) -> Result<Vec<Replies>, Unknown> {
     let (first, last) = samples.ends()?;
     let (before, now) =
@@ -141,7 +141,8 @@ fn http(pages: &Pages<'_>) -> Option<Replies> {
     Some(Replies { of: say!("responses of upstreams"), count, slow, bearable: HTTP_SLOW })
 }
 
-/// The cgroup that was throttled longest between the samples, and how long; none if none was, or none was examined.
+/// The cgroup that was throttled longest between the samples, and how long; none if none was, or none was
+/// examined.
 fn throttled(samples: &Samples) -> Result<Option<(Text, f64)>, Unknown> {
     let (first, last) = samples.ends()?;
     let waited = cgroups::folders(last).unwrap_or_default().into_iter().filter_map(|folder| {

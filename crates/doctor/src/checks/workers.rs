@@ -33,7 +33,7 @@ struct Workers {
     count: usize,
     /// CPUs that they may use: the least of quota, mask and machine.
     cpus: f64,
-    /// Which of the three it is.
+    /// The bound on `cpus`, in words.
     bound: Text,
     /// CPU time used between the samples, as a number of fully busy workers; none if it is not known.
     busy: Option<f64>,
@@ -186,6 +186,8 @@ fn tell_workers(workers: &Workers, idle: Option<f64>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::testing::{Scene, scene};
 
@@ -199,7 +201,8 @@ mod tests {
         scene().grows("proc/stat", &stat(idle_before), &stat(idle_after))
     }
 
-    fn process(scene: Scene, pid: u32, parent: u32, cpus: &str, used: (u64, u64)) -> Scene {
+    /// A process whose CPU time grows from the first tick of the range to its end.
+    fn process(scene: Scene, pid: u32, parent: u32, cpus: &str, ticks: Range<u64>) -> Scene {
         let stat =
             |used| format!("{pid} (nginx) S {parent} 1 1 0 -1 0 0 0 0 0 {used} 0 0 0 20 0 1 0 5 0 0\n");
         scene
@@ -209,15 +212,15 @@ mod tests {
                 &format!("Name:\tnginx\nPPid:\t{parent}\nCpus_allowed_list:\t{cpus}\n"),
             )
             .file(&format!("proc/{pid}/cgroup"), "0::/web\n")
-            .grows(&format!("proc/{pid}/stat"), &stat(used.0), &stat(used.1))
+            .grows(&format!("proc/{pid}/stat"), &stat(ticks.start), &stat(ticks.end))
     }
 
     /// An nginx with so many workers, each with the same CPU time, and a cache manager.
-    fn nginx(scene: Scene, workers: u32, cpus: &str, used: (u64, u64)) -> Scene {
+    fn nginx(scene: Scene, workers: u32, cpus: &str, ticks: Range<u64>) -> Scene {
         let pids: Vec<u32> = (7..=8 + workers).collect();
-        let master = process(scene.pids(&pids), 7, 1, cpus, (3, 3));
-        let helped = process(master, 8, 7, cpus, (0, 0));
-        (9..=8 + workers).fold(helped, |scene, pid| process(scene, pid, 7, cpus, used))
+        let master = process(scene.pids(&pids), 7, 1, cpus, 3..3);
+        let helped = process(master, 8, 7, cpus, 0..0);
+        (9..=8 + workers).fold(helped, |scene, pid| process(scene, pid, 7, cpus, ticks.clone()))
     }
 
     fn quota(scene: Scene, max: &str) -> Scene {
@@ -228,8 +231,7 @@ mod tests {
 
     #[test]
     fn more_workers_than_the_quota_has_cpus_are_found() {
-        let finding =
-            quota(nginx(machine(16, 0, 9000), 16, "0-15", (100, 220)), "200000 100000\n").finding(ID);
+        let finding = quota(nginx(machine(16, 0, 9000), 16, "0-15", 100..220), "200000 100000\n").finding(ID);
         assert_eq!(finding.verdict, Verdict::Failure);
         assert_eq!(
             finding.message,
@@ -238,47 +240,47 @@ mod tests {
         assert_eq!(finding.remedy, "worker_processes 2;");
         assert_eq!((finding.number("workers"), finding.number("cpus")), (16.0, 2.0));
         assert!(finding.tells("busy_cpus", 1.92), "{finding:?}");
-        let idle = quota(nginx(machine(16, 0, 9000), 16, "0-15", (100, 100)), "200000 100000\n").finding(ID);
+        let idle = quota(nginx(machine(16, 0, 9000), 16, "0-15", 100..100), "200000 100000\n").finding(ID);
         assert_eq!(idle.verdict, Verdict::Warning);
     }
 
     #[test]
     fn more_workers_than_the_mask_has_cpus_are_found() {
-        let finding = quota(nginx(machine(16, 0, 9000), 4, "0-2", (100, 220)), "max 100000\n").finding(ID);
+        let finding = quota(nginx(machine(16, 0, 9000), 4, "0-2", 100..220), "max 100000\n").finding(ID);
         assert_eq!(finding.verdict, Verdict::Warning);
         assert_eq!(finding.message, "nginx (7) has 4 workers and it may run on 3 CPUs");
     }
 
     #[test]
     fn far_fewer_busy_workers_than_idle_cpus_are_found() {
-        let busy = quota(nginx(machine(16, 0, 14_000), 1, "0-15", (100, 1090)), "max 100000\n").finding(ID);
+        let busy = quota(nginx(machine(16, 0, 14_000), 1, "0-15", 100..1090), "max 100000\n").finding(ID);
         assert_eq!(busy.verdict, Verdict::Warning);
         assert!(busy.message.contains("all busy, while 14.0 CPUs were idle"), "{}", busy.message);
         assert_eq!(busy.remedy, "worker_processes 16;");
-        let lazy = quota(nginx(machine(16, 0, 14_000), 1, "0-15", (100, 300)), "max 100000\n").finding(ID);
+        let lazy = quota(nginx(machine(16, 0, 14_000), 1, "0-15", 100..300), "max 100000\n").finding(ID);
         assert_eq!(lazy.verdict, Verdict::Ok);
-        let crowded = quota(nginx(machine(16, 0, 0), 1, "0-15", (100, 1090)), "max 100000\n").finding(ID);
+        let crowded = quota(nginx(machine(16, 0, 0), 1, "0-15", 100..1090), "max 100000\n").finding(ID);
         assert_eq!(crowded.verdict, Verdict::Ok);
     }
 
     #[test]
     fn as_many_workers_as_cpus_are_fine_and_a_helper_is_none() {
-        let finding = quota(nginx(machine(4, 0, 0), 4, "0-3", (100, 900)), "max 100000\n").finding(ID);
+        let finding = quota(nginx(machine(4, 0, 0), 4, "0-3", 100..900), "max 100000\n").finding(ID);
         assert_eq!((finding.verdict, finding.number("workers")), (Verdict::Ok, 4.0));
         // Each worker is pinned to its own CPU; together they may use all CPUs.
         let pinned = process(
-            quota(nginx(machine(4, 0, 0), 1, "0", (9, 9)), "max 100000\n").pids(&[7, 9, 10]),
+            quota(nginx(machine(4, 0, 0), 1, "0", 9..9), "max 100000\n").pids(&[7, 9, 10]),
             10,
             7,
             "1",
-            (9, 9),
+            9..9,
         );
         assert!(pinned.finding(ID).tells("cpus", 2.0));
     }
 
     #[test]
     fn threads_are_workers_by_their_names() {
-        let mut scene = quota(process(machine(4, 0, 0).pids(&[7]), 7, 1, "0-3", (0, 0)), "100000 100000\n");
+        let mut scene = quota(process(machine(4, 0, 0).pids(&[7]), 7, 1, "0-3", 0..0), "100000 100000\n");
         scene = scene.file("proc/7/comm", "forebay\n");
         for (thread, name) in [(7, "forebay"), (8, "worker 0"), (9, "worker 1"), (10, "ticker")] {
             let status = format!("Name:\t{name}\nCpus_allowed_list:\t0-3\n");
@@ -292,9 +294,9 @@ mod tests {
     #[test]
     fn without_workers_nothing_is_wrong_and_without_cgroups_it_is_unknown() {
         let alone =
-            quota(process(machine(4, 0, 0).pids(&[7]), 7, 1, "0-3", (0, 0)), "max 100000\n").finding(ID);
+            quota(process(machine(4, 0, 0).pids(&[7]), 7, 1, "0-3", 0..0), "max 100000\n").finding(ID);
         assert_eq!(alone.verdict, Verdict::Ok);
-        let blind = nginx(machine(4, 0, 0), 4, "0-3", (0, 9)).finding(ID);
+        let blind = nginx(machine(4, 0, 0), 4, "0-3", 0..9).finding(ID);
         assert_eq!(blind.verdict, Verdict::Unknown);
         assert!(blind.message.contains("cpu.stat"), "{}", blind.message);
         let gone = scene().pids(&[7]).lacks("proc/7/status").finding(ID);

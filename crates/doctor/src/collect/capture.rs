@@ -1,7 +1,8 @@
 //! Samples as files: written to a tar, read from a tar or a folder.
 //!
-//! The file `PATH` of sample N is `N/PATH`; `N/forebay/sample.json` holds the time of the sample and the files that are missing. A
-//! folder without such numbers, such as a copy of a node's `proc` and `sys`, is one sample.
+//! The file `PATH` of sample N is `N/PATH`; `N/forebay/sample.json` holds the time of the sample and the
+//! files that are missing. A folder without such numbers, such as a copy of a node's `proc` and `sys`, is one
+//! sample.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::CollectError;
-use crate::sample::{Absence, Sample, Taken};
+use crate::sample::{Absence, Sample, SampleOrigin};
 use crate::samples::Samples;
 
 const HEAD: &str = "forebay/sample.json";
@@ -25,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Serialize, Deserialize)]
 struct Head {
     #[serde(flatten)]
-    taken: Taken,
+    taken: SampleOrigin,
     #[serde(default)]
     absent: BTreeMap<String, Absence>,
 }
@@ -55,7 +56,8 @@ pub fn write(samples: &Samples, out: impl Write) -> std::io::Result<()> {
     archive.into_inner()?.flush()
 }
 
-/// Reads a capture: a tar written by [`write()`], the same unpacked, or a copy of a machine's `proc` and `sys`.
+/// Reads a capture: a tar written by [`write()`], the same unpacked, or a copy of a machine's `proc` and
+/// `sys`.
 ///
 /// # Errors
 ///
@@ -92,7 +94,8 @@ fn read_tar(path: &Path) -> std::io::Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// The files below `root/folder`, with their paths below `root`. Symbolic links are not followed, since they may point anywhere.
+/// The files below `root/folder`, with their paths below `root`. Symbolic links are not followed, since they
+/// may point anywhere.
 fn read_folder(root: &Path, folder: &str, files: &mut Vec<(String, String)>) -> std::io::Result<()> {
     for entry in fs::read_dir(root.join(folder))? {
         let entry = entry?;
@@ -112,7 +115,8 @@ fn is_ours(folder: &str) -> bool {
     FOLDERS.contains(&folder) || folder.parse::<usize>().is_ok()
 }
 
-/// Sorts files into samples by the number at the beginning of their path; a path without one belongs to the first sample.
+/// Sorts files into samples by the number at the beginning of their path; a path without one belongs to the
+/// first sample.
 fn samples(files: Vec<(String, String)>) -> Result<Vec<Sample>, String> {
     let mut samples = BTreeMap::<usize, Sample>::new();
     for (path, text) in files {

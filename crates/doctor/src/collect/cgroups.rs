@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Mount points of hierarchies with a CPU controller: those of version 1, with the names that kernels or distributions use, then
-/// that of version 2.
+/// Mount points of hierarchies with a CPU controller: those of version 1, with the names that kernels or
+/// distributions use, then that of version 2.
 const ROOTS: &[&str] =
     &["/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"];
 
-/// The levels are kubepods.slice, a class of service (`QoS`), a Pod, a container, and one more that some runtimes add.
+/// The levels are kubepods.slice, a class of service (`QoS`), a Pod, a container, and one more that some
+/// runtimes add.
 const POD_DEPTH_MAX: usize = 5;
 
 /// The cgroups that can limit the CPU time of a process, and their parents, as folders without leading slash.
@@ -57,7 +58,8 @@ pub(super) fn of_pods() -> BTreeSet<String> {
     folders
 }
 
-/// The mount points for the controllers in a line of `/proc/PID/cgroup`. The line of version 2 has no controllers.
+/// The mount points for the controllers in a line of `/proc/PID/cgroup`. The line of version 2 has no
+/// controllers.
 fn roots(controllers: &str) -> Vec<PathBuf> {
     if controllers.is_empty() {
         let root = PathBuf::from("/sys/fs/cgroup");
@@ -73,8 +75,8 @@ fn is_v2(root: &Path) -> bool {
     root.join("cgroup.controllers").exists()
 }
 
-/// A group and its parents, as far as they exist and have one of these files. In a container the path may be that of the host, while the mount shows only the
-/// container's own group.
+/// A group and its parents, as far as they exist and have one of these files. In a container the path may be
+/// that of the host, while the mount shows only the container's own group.
 fn with_parents(root: &Path, path: &str, files: &[&str]) -> Vec<String> {
     let folder = root.join(path.trim_start_matches('/').trim_start_matches("../"));
     let folder = if folder.is_dir() { folder } else { root.to_path_buf() };

@@ -1,5 +1,5 @@
-//! The forwarding databases of the calling thread's network namespace, which `bridge fdb` shows: those of vxlan devices hold the
-//! machines at the remote ends.
+//! The forwarding databases of the calling thread's network namespace, which `bridge fdb` shows: those of
+//! vxlan devices hold the machines at the remote ends.
 //!
 //! Must not be in here: bridges, whose entries name ports and not addresses.
 
@@ -14,11 +14,11 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use super::netlink::{attribute, dump, u32_at};
 use crate::tunnels::TunnelEnd;
 
-// linux/rtnetlink.h, linux/neighbour.h
+// Values of linux/rtnetlink.h and linux/neighbour.h.
 const RTM_GETNEIGH: u16 = 30;
 const NDA_DST: u16 = 1;
 const AF_BRIDGE: u8 = 7;
-/// `struct ndmsg`.
+/// Length of `struct ndmsg`.
 const MESSAGE_BYTES: usize = 12;
 
 /// The remote ends of the tunnels.

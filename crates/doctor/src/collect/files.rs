@@ -1,6 +1,8 @@
-//! The list of files that are collected: what the checks read, and nothing else. Environments and command lines are not read.
+//! The list of files that are collected: what the checks read, and nothing else. Environments and command
+//! lines are not read.
 
-/// Files that are read as they are. Those under `proc/net` and `proc/sys/net` are those of the examined network namespace.
+/// Files that are read as they are. Those under `proc/net` and `proc/sys/net` are those of the examined
+/// network namespace.
 pub(super) const PATHS: &[&str] = &[
     "proc/loadavg",
     "proc/meminfo",
@@ -25,7 +27,8 @@ pub(super) const PATHS: &[&str] = &[
     "proc/version",
 ];
 
-/// Kernel parameters that the field cases are about, and related ones: those that can differ between a container and its host.
+/// Kernel parameters that the field cases are about, and related ones: those that can differ between a
+/// container and its host.
 pub(crate) const PARAMETERS: &[&str] = &[
     "net/core/netdev_max_backlog",
     "net/core/rmem_max",
@@ -59,7 +62,7 @@ pub(crate) const PARAMETERS: &[&str] = &[
 /// Files of the host's network namespace, if that is another one, as `host/...`; the parameters are read too.
 pub(super) const OF_HOST: &[&str] = &["proc/net/arp", "proc/net/ip_vs", "proc/net/route"];
 
-/// Files of each process in [`crate::Taken::pids`]: `proc/PID/...`.
+/// Files of each process in [`crate::SampleOrigin::pids`]: `proc/PID/...`.
 pub(super) const OF_PROCESS: &[&str] = &["cgroup", "comm", "limits", "stat", "status"];
 
 /// Files of each of its threads: `proc/PID/task/TID/...`.

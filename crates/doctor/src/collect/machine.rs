@@ -39,8 +39,9 @@ impl Machine {
     pub(super) fn enter(pid: Option<u32>) -> Result<Machine, CollectError> {
         let own = Namespace::own();
         let host = Namespace::host();
-        let (mut devices, mut looked_at, mut is_other) =
-            (Ok("/sys/class/net".to_owned()), Namespace::own(), false);
+        let mut devices = Ok("/sys/class/net".to_owned());
+        let mut looked_at = Namespace::own();
+        let mut is_other = false;
         if let Some(pid) = pid {
             if !Path::new(&format!("/proc/{pid}")).is_dir() {
                 return Err(CollectError::NoProcess(pid));
@@ -50,13 +51,15 @@ impl Machine {
             is_other = !own.as_ref().is_ok_and(|own| own.is(&its));
             if is_other {
                 its.enter().map_err(cannot)?;
-                // A mounted sysfs shows the namespace in which it was mounted, so that the process's own mount is used.
+                // A mounted sysfs shows the namespace in which it was mounted, so that the process's own
+                // mount is used.
                 let root = format!("/proc/{pid}/root");
                 devices = Ok(root + "/sys/class/net");
             }
             looked_at = Ok(its);
         }
-        // If the namespace of the first process cannot be opened, the one in which doctor was started is compared with.
+        // If the namespace of the first process cannot be opened, the one in which doctor was started is
+        // compared with.
         let host = match (host, own) {
             (Err(_), Ok(own)) if is_other => Ok(own),
             (host, _) => host,
@@ -197,7 +200,8 @@ fn shows_namespace(folder: &str) -> bool {
         && names(folder).all(|device| devices.contains(&device))
 }
 
-/// The path at which a file is read: `/proc/net` is that of the main thread, so that this thread's own folder is used.
+/// The path at which a file is read: `/proc/net` is that of the main thread, so that this thread's own folder
+/// is used.
 fn at(path: &str) -> String {
     match path.strip_prefix("proc/net/") {
         Some(rest) => format!("/proc/thread-self/net/{rest}"),

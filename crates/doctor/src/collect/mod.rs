@@ -1,7 +1,7 @@
 //! Reads a machine into samples, live or from files that were captured elsewhere.
 //!
-//! It only reads: `/proc`, `/sys`, and netlink sockets. To examine another network namespace, it starts a thread that enters it.
-//! Must not be in here: the meaning of what is read.
+//! It only reads: `/proc`, `/sys`, and netlink sockets. To examine another network namespace, it starts a
+//! thread that enters it. Must not be in here: the meaning of what is read.
 
 mod capture;
 mod cgroups;
@@ -30,15 +30,16 @@ use crate::read::prometheus;
 use crate::sample::{Absence, Sample};
 use crate::samples::Samples;
 
-/// What to examine.
+/// The subject of an examination.
 #[derive(Default)]
 pub struct Scope {
-    /// A process, which is examined with its descendants in its network namespace; none for the processes that listen in the
-    /// caller's namespace.
+    /// A process, which is examined with its descendants in its network namespace; none for the processes
+    /// that listen in the caller's namespace.
     pub pid: Option<u32>,
     /// Whether the cgroups of all Pods are read too.
     pub pods: bool,
-    /// Kernel parameters to compare with, as `sysctl -a` prints them; none to compare with the host's namespace.
+    /// Kernel parameters to compare with, as `sysctl -a` prints them; none to compare with the host's
+    /// namespace.
     pub reference: Option<String>,
     /// Fetches the metrics of the proxy; none if there are none.
     pub metrics: Option<Metrics>,
@@ -56,9 +57,9 @@ pub enum CollectError {
     /// The network namespace of the process cannot be entered, for lack of rights as a rule.
     #[error("cannot enter the network namespace of process {pid}: {source}")]
     Namespace {
-        /// The process.
+        /// Id of the process.
         pid: u32,
-        /// The error.
+        /// The error of the system call.
         source: std::io::Error,
     },
     /// No thread could be started.
@@ -67,9 +68,9 @@ pub enum CollectError {
     /// A captured file or folder cannot be read as one.
     #[error("cannot read {path}: {why}")]
     Captured {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// The error.
+        /// Text of the error.
         why: String,
     },
 }
@@ -88,8 +89,8 @@ pub struct Watch {
 }
 
 impl Collector {
-    /// Enters the network namespace of the process in `scope`. This moves the calling thread for good: if the namespace is another
-    /// one, use a thread for nothing else, as [`Watch`] does.
+    /// Enters the network namespace of the process in `scope`. This moves the calling thread for good: if the
+    /// namespace is another one, use a thread for nothing else, as [`Watch`] does.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ impl Namespace {
         Namespace::open(Path::new(&format!("/proc/{pid}/ns/net")))
     }
 
-    /// The host's namespace, which is that of process 1. Within a container, process 1 is the container's own.
+    /// The host's namespace, which is that of process 1. Within a container, process 1 is the container's
+    /// own.
     pub(super) fn host() -> Result<Namespace, String> {
         let why = |error| format!("{HOST_HIDDEN}/proc/1/ns/net: {error}");
         let processes = fs::read_link("/proc/self/ns/pid").map_err(why)?;

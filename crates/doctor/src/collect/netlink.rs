@@ -8,7 +8,7 @@ use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
 
-// linux/netlink.h
+// Values of linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST_DUMP: u16 = 0x001 | 0x100 | 0x200;
@@ -17,8 +17,8 @@ const HEADER_BYTES: usize = 16;
 /// Size of the receive buffer: the kernel fills at most 32 KiB.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Requests all objects of a kind, and calls `visit` with each message without its header. `protocol` is that of the netlink
-/// socket; routes, links and neighbours need none.
+/// Requests all objects of a kind, and calls `visit` with each message without its header. `protocol` is that
+/// of the netlink socket; routes, links and neighbours need none.
 pub(super) fn dump(
     protocol: Option<Protocol>,
     kind: u16,

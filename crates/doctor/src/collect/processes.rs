@@ -37,8 +37,8 @@ fn parent(pid: u32) -> Option<u32> {
 }
 
 impl Owners {
-    /// The sockets that these processes hold. The descriptors of other users' processes can be read only by root; such processes
-    /// seem to hold none.
+    /// The sockets that these processes hold. The descriptors of other users' processes can be read only by
+    /// root; such processes seem to hold none.
     pub(super) fn of(pids: &[u32]) -> Owners {
         let mut all = Owners::default();
         for &pid in pids {

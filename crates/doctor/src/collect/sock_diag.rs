@@ -1,7 +1,7 @@
 //! The TCP sockets of the calling thread's network namespace, from the kernel over netlink (`sock_diag(7)`).
 //!
-//! This needs one request for each address family and no text: with 100,000 sockets, reading `/proc/net/tcp` takes seconds. Must
-//! not be in here: the owners of sockets.
+//! This needs one request for each address family and no text: with 100,000 sockets, reading `/proc/net/tcp`
+//! takes seconds. Must not be in here: the owners of sockets.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,7 +13,7 @@ use super::netlink::{attribute, dump, u32_at};
 use crate::read::sockets::Socket;
 use crate::sockets::State;
 
-// linux/sock_diag.h, linux/inet_diag.h
+// Values of linux/sock_diag.h and linux/inet_diag.h.
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const INET_DIAG_INFO: u16 = 2;
 const AF_INET: u8 = 2;
@@ -27,12 +27,12 @@ const DATA_SEGS_IN: usize = 152;
 const DATA_SEGS_OUT: usize = 156;
 
 /// A socket and its inode, which is 0 if no process holds the socket.
-pub(super) struct Found {
+pub(super) struct SocketEntry {
     pub(super) socket: Socket,
     pub(super) inode: u64,
 }
 
-/// Which sockets are requested.
+/// Selects the sockets to request.
 #[derive(Clone, Copy)]
 pub(super) struct Question<'s> {
     pub(super) states: &'s [State],
@@ -41,7 +41,7 @@ pub(super) struct Question<'s> {
 }
 
 /// Calls `visit` with each socket instead of collecting them: there may be 100,000.
-pub(super) fn each(question: Question<'_>, mut visit: impl FnMut(Found)) -> io::Result<()> {
+pub(super) fn each(question: Question<'_>, mut visit: impl FnMut(SocketEntry)) -> io::Result<()> {
     ask(AF_INET, question, &mut visit)?;
     match ask(AF_INET6, question, &mut visit) {
         // The kernel has no IPv6.
@@ -59,13 +59,13 @@ pub(super) fn listening_ports() -> io::Result<HashSet<u16>> {
     Ok(ports)
 }
 
-fn ask(family: u8, question: Question<'_>, visit: &mut impl FnMut(Found)) -> io::Result<()> {
+fn ask(family: u8, question: Question<'_>, visit: &mut impl FnMut(SocketEntry)) -> io::Result<()> {
     dump(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(family, question), |message| {
         parse(message).into_iter().for_each(&mut *visit);
     })
 }
 
-/// `struct inet_diag_req_v2`.
+/// A request as `struct inet_diag_req_v2`.
 fn request(family: u8, question: Question<'_>) -> Vec<u8> {
     let states = question.states.iter().fold(0_u32, |states, state| states | 1 << state.number());
     let extensions = if question.segments { 1 << (INET_DIAG_INFO - 1) } else { 0 };
@@ -77,7 +77,7 @@ fn request(family: u8, question: Question<'_>) -> Vec<u8> {
 }
 
 /// `struct inet_diag_msg` and the attributes after it.
-fn parse(message: &[u8]) -> Option<Found> {
+fn parse(message: &[u8]) -> Option<SocketEntry> {
     let fixed = message.get(..MESSAGE_BYTES)?;
     let state = State::of(fixed[1])?;
     let port = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
@@ -90,7 +90,7 @@ fn parse(message: &[u8]) -> Option<Found> {
         Some((u64::from(u32_at(both, 0)), u64::from(u32_at(both, 4))))
     });
     let inode = u64::from(u32_at(fixed, 68));
-    Some(Found { socket: Socket { local, remote, state, queued, backlog, segments }, inode })
+    Some(SocketEntry { socket: Socket { local, remote, state, queued, backlog, segments }, inode })
 }
 
 fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
@@ -123,7 +123,7 @@ mod tests {
         each(question, |one| found.push(one)).expect("an answer");
         // Another test may have had a connection to the same port.
         let local = client.local_addr().expect("an address");
-        let is_clients = |one: &&Found| one.socket.local == local && one.socket.remote == address;
+        let is_clients = |one: &&SocketEntry| one.socket.local == local && one.socket.remote == address;
         let outgoing = found.iter().find(is_clients).expect("the client's");
         assert_eq!(outgoing.socket.state, State::Established);
         assert_eq!(outgoing.socket.segments, Some((0, 2)));

@@ -22,7 +22,8 @@ const CONNECTIONS_EVERY: u64 = 10;
 /// Most remote addresses that are recorded at one moment: those with the most connections.
 const REMOTES_MAX: usize = 16;
 
-/// Readings take at most a fourth of the thread's time: if they take long, as with 100,000 sockets, they become rarer.
+/// Readings take at most a fourth of the thread's time: if they take long, as with 100,000 sockets, they
+/// become rarer.
 const BUSY_PART: u32 = 4;
 
 /// Takes readings and keeps them.
@@ -132,7 +133,8 @@ fn limited(sample: &Sample) -> Vec<String> {
     files.collect()
 }
 
-/// CPU time, in microseconds, of the current threads of these processes. The time of a thread that has ended is lost.
+/// CPU time, in microseconds, of the current threads of these processes. The time of a thread that has ended
+/// is lost.
 fn used_by(pids: &[u32]) -> Option<u64> {
     let mut sum = None;
     for pid in pids {
@@ -146,7 +148,8 @@ fn used_by(pids: &[u32]) -> Option<u64> {
     sum
 }
 
-/// CPU time of a cgroup, of version 2 or 1, in microseconds. Version 1 may count it in another hierarchy than that of the quota.
+/// CPU time of a cgroup, of version 2 or 1, in microseconds. Version 1 may count it in another hierarchy than
+/// that of the quota.
 fn used_by_group(folder: &str) -> Option<u64> {
     let v2 = fs::read_to_string(format!("/{folder}/cpu.stat")).ok()?;
     if let Some(used) = v2.lines().find_map(|line| line.strip_prefix("usage_usec ")) {

@@ -1,6 +1,7 @@
-//! What this process uses of what it may use, once a second: few files, and no socket but those that listen.
+//! Resources that this process uses, compared with its limits once a second: few files, and no sockets but
+//! listeners.
 //!
-//! Must not be in here: how much is too much.
+//! Must not be in here: thresholds.
 
 use std::fs;
 use std::time::Instant;
@@ -57,8 +58,8 @@ impl UsageReader {
     }
 }
 
-/// Open descriptors of this process, of those that it may have. It takes none to know that where there are none: since Linux 6.2 the size of
-/// the folder tells, and the limit is a system call.
+/// Open descriptors of this process, of those that it may have. It takes none to know that where there are
+/// none: since Linux 6.2 the size of the folder tells, and the limit is a system call.
 fn descriptors() -> Option<f64> {
     const FOLDER: &str = "/proc/self/fd";
     let max = getrlimit(Resource::Nofile).current?;
@@ -76,7 +77,7 @@ fn descriptors() -> Option<f64> {
 fn accept_queue(ports: &[u16]) -> Option<f64> {
     let mut fullest = None;
     let question = Question { states: &[State::Listen], segments: false };
-    let visit = |found: sock_diag::Found| {
+    let visit = |found: sock_diag::SocketEntry| {
         let socket = found.socket;
         if ports.contains(&socket.local.port()) && socket.backlog > 0 {
             let fill = socket.queued as f64 / socket.backlog as f64;

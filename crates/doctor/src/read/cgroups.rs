@@ -1,4 +1,5 @@
-//! Cgroups with a CPU controller, of version 1 (the kernel's `scheduler/sched-bwc.rst`) and 2 (`admin-guide/cgroup-v2.rst`).
+//! Cgroups with a CPU controller, of version 1 (the kernel's `scheduler/sched-bwc.rst`) and 2
+//! (`admin-guide/cgroup-v2.rst`).
 
 use crate::sample::{Sample, Unknown};
 use crate::text::{Text, say};
@@ -156,8 +157,8 @@ fn v1_used_us(sample: &Sample, folder: &str) -> Option<u64> {
     hierarchy.and_then(|_| usage.next()).map(|nanoseconds: u64| nanoseconds / 1000)
 }
 
-/// The uid in `pod<uid>` (cgroupfs driver) or `kubepods-burstable-pod<uid>.slice` (systemd driver). The uid of a static Pod has no
-/// dashes.
+/// The uid in `pod<uid>` (cgroupfs driver) or `kubepods-burstable-pod<uid>.slice` (systemd driver). The uid
+/// of a static Pod has no dashes.
 fn pod_uid(part: &str) -> Option<String> {
     let (before, uid) = part.trim_end_matches(".slice").rsplit_once("pod")?;
     let is_place = before.is_empty() || before.ends_with('-');

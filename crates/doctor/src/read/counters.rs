@@ -1,4 +1,5 @@
-//! Reads `/proc/net/snmp` and `/proc/net/netstat`: a line of names and a line of values for each protocol (`proc_pid_net(5)`).
+//! Reads `/proc/net/snmp` and `/proc/net/netstat`: a line of names and a line of values for each protocol
+//! (`proc_pid_net(5)`).
 
 use crate::sample::{Sample, Unknown};
 use crate::text::say;

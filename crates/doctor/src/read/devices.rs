@@ -1,5 +1,5 @@
-//! Reads the counters of network devices: `/proc/net/dev` (`proc_pid_net(5)`) and `/proc/net/softnet_stat` (the kernel's
-//! `net-procfs.c`).
+//! Reads the counters of network devices: `/proc/net/dev` (`proc_pid_net(5)`) and `/proc/net/softnet_stat`
+//! (the kernel's `net-procfs.c`).
 
 use crate::sample::{Sample, Unknown};
 use crate::text::say;
@@ -21,17 +21,18 @@ pub(crate) struct Device {
     pub(crate) sent: Flow,
 }
 
-/// What happened to packets between the devices and the network stack, on all CPUs.
+/// Losses and delays of packets between the devices and the network stack, on all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Softnet {
     pub(crate) processed: u64,
     /// Packets dropped because a CPU's queue (`net.core.netdev_max_backlog`) was full.
     pub(crate) dropped: u64,
-    /// Polling turns that ended with packets left, since their time or budget (`net.core.netdev_budget`) was used up.
+    /// Polling turns that ended with packets left, since their time or budget (`net.core.netdev_budget`) was
+    /// used up.
     pub(crate) squeezed: u64,
 }
 
-/// All devices.
+/// All devices of the network namespace.
 pub(crate) fn devices(sample: &Sample) -> Result<Vec<Device>, Unknown> {
     let text = sample.text("proc/net/dev")?;
     Ok(text.lines().skip(2).filter_map(device).collect())
@@ -55,8 +56,8 @@ pub(crate) fn softnet(sample: &Sample) -> Result<Softnet, Unknown> {
     Ok(sum)
 }
 
-/// The capacity of a link in one direction, in bytes per second. `None` for a virtual device: the kernel knows no speed of it, or
-/// one that does not limit it.
+/// The capacity of a link in one direction, in bytes per second. `None` for a virtual device: the kernel
+/// knows no speed of it, or one that does not limit it.
 pub(crate) fn link_bytes_per_second(sample: &Sample, device: &str) -> Option<f64> {
     const MEGABITS_MAX: u64 = 1_000_000;
     let folder = format!("sys/class/net/{device}");

@@ -1,4 +1,5 @@
-//! Reads `/proc/net/ip_vs`: virtual services and their destinations (written by the kernel's `ip_vs_ctl.c`; see ipvsadm(8)).
+//! Reads `/proc/net/ip_vs`: virtual services and their destinations (written by the kernel's `ip_vs_ctl.c`;
+//! see ipvsadm(8)).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -10,7 +11,7 @@ pub(crate) struct Destination {
     pub(crate) address: SocketAddr,
     /// Weight; 0 while it is draining, which gives it no new connections.
     pub(crate) weight: u64,
-    /// Established connections.
+    /// Number of established connections.
     pub(crate) active: u64,
     /// Other connections in the table, most of them closed.
     pub(crate) inactive: u64,
@@ -27,7 +28,7 @@ pub(crate) fn has_services(text: &str) -> bool {
     text.lines().any(|line| service(line).is_some())
 }
 
-/// All destinations.
+/// All destinations of all services.
 pub(crate) fn destinations(text: &str) -> Vec<Destination> {
     let mut of = String::new();
     let mut found = Vec::new();
@@ -63,7 +64,8 @@ fn destination(service: &str, line: &str) -> Option<Destination> {
     })
 }
 
-/// Parses `0A600001:01BB` or `[fd00:0000:...:0001]:01BB`; numbers are hexadecimal, with the most significant digit first.
+/// Parses `0A600001:01BB` or `[fd00:0000:...:0001]:01BB`; numbers are hexadecimal, with the most significant
+/// digit first.
 fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     let ip = match host.strip_prefix('[') {

@@ -64,7 +64,8 @@ impl<'a> Pages<'a> {
         self.growth_where(name, |_| true)
     }
 
-    /// The growth of the series that `choose` selects. A series that is missing in the first page counts as 0 there.
+    /// The growth of the series that `choose` selects. A series that is missing in the first page counts as 0
+    /// there.
     pub(crate) fn growth_where(&self, name: &str, choose: impl Fn(&Series<'_>) -> bool) -> Option<f64> {
         let last = prometheus::sum_where(self.last, name, &choose)?;
         let first = prometheus::sum_where(self.first, name, &choose).unwrap_or(0.0);

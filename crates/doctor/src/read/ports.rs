@@ -1,4 +1,5 @@
-//! Reads the ports that the kernel gives to outgoing connections (ip-sysctl: `ip_local_port_range`, `ip_local_reserved_ports`).
+//! Reads the ports that the kernel gives to outgoing connections (ip-sysctl: `ip_local_port_range`,
+//! `ip_local_reserved_ports`).
 
 use crate::sample::{Sample, Unknown};
 use crate::text::say;

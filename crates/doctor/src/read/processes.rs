@@ -1,4 +1,5 @@
-//! Reads files of a process and its threads: `stat`, `status` and `sched` (`proc_pid_stat(5)`, `proc_pid_status(5)`).
+//! Reads files of a process and its threads: `stat`, `status` and `sched` (`proc_pid_stat(5)`,
+//! `proc_pid_status(5)`).
 
 use std::collections::BTreeSet;
 
@@ -85,7 +86,8 @@ pub(crate) fn switches(sample: &Sample, folder: &str) -> Option<Switches> {
     })
 }
 
-/// Migrations in `/proc/PID/task/TID/sched`: `se.nr_migrations` or, in old kernels, `se.statistics.nr_migrations`.
+/// Migrations in `/proc/PID/task/TID/sched`: `se.nr_migrations` or, in old kernels,
+/// `se.statistics.nr_migrations`.
 fn migrations(text: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = lines.find(|(name, _)| name.trim_end().rsplit('.').next() == Some("nr_migrations"))?;

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 /// One line: the metric's name, its labels and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series<'a> {
-    /// The name.
+    /// Name of the series.
     pub(crate) name: &'a str,
     /// The text between the braces, not parsed.
     pub(crate) labels: &'a str,
-    /// The value.
+    /// Value of the sample.
     pub(crate) value: f64,
 }
 
@@ -89,8 +89,8 @@ fn quoted_bytes(text: &str) -> Option<usize> {
     })
 }
 
-/// "`label_value` can be any sequence of UTF-8 characters, but the backslash, double-quote, and line feed characters have to be
-/// escaped as `\\`, `\"`, and `\n`, respectively."
+/// "`label_value` can be any sequence of UTF-8 characters, but the backslash, double-quote, and line feed
+/// characters have to be escaped as `\\`, `\"`, and `\n`, respectively."
 fn unescaped(value: &str) -> Cow<'_, str> {
     if !value.contains('\\') {
         return Cow::Borrowed(value);

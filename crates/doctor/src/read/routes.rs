@@ -1,17 +1,17 @@
-//! Reads IPv4 routes and neighbours, and the kinds of devices: `/proc/net/route`, `/proc/net/arp` (`proc_pid_net(5)`) and
-//! `/sys/class/net` (the kernel's `ABI/testing/sysfs-class-net`).
+//! Reads IPv4 routes and neighbours, and the kinds of devices: `/proc/net/route`, `/proc/net/arp`
+//! (`proc_pid_net(5)`) and `/sys/class/net` (the kernel's `ABI/testing/sysfs-class-net`).
 
 use std::net::Ipv4Addr;
 
 use crate::sample::Sample;
 
-// include/uapi/linux/route.h, if_arp.h
+// Values of include/uapi/linux/route.h and if_arp.h.
 const RTF_UP: u32 = 0x1;
 const RTF_REJECT: u32 = 0x200;
 const ATF_COM: u32 = 0x2;
 const ARPHRD_TUNNEL: &str = "768";
 
-/// One route.
+/// A route of the kernel's table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Route {
     pub(crate) device: String,
@@ -62,8 +62,8 @@ impl Tunnel {
         }
     }
 
-    /// Bytes that encapsulation over IPv4 adds to a packet: RFC 7348 section 5, RFC 8926 section 3, RFC 2003 section 3.1, and the
-    /// `WireGuard` paper, section 5.4.6.
+    /// Bytes that encapsulation over IPv4 adds to a packet: RFC 7348 section 5, RFC 8926 section 3, RFC 2003
+    /// section 3.1, and the `WireGuard` paper, section 5.4.6.
     pub(crate) fn overhead_bytes(self) -> u64 {
         match self {
             Tunnel::Vxlan | Tunnel::Geneve => 50,

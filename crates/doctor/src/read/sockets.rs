@@ -12,7 +12,8 @@ pub(crate) struct Socket {
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
     pub(crate) state: State,
-    /// For a listener: waiting connections, and the length of the queue. For others: bytes received and not read.
+    /// For a listener: waiting connections, and the length of the queue. For others: bytes received and not
+    /// read.
     pub(crate) queued: u64,
     pub(crate) backlog: u64,
     /// Data segments received and sent; none if the kernel does not report them.
@@ -26,8 +27,15 @@ pub(crate) struct Groups<'o> {
     groups: BTreeMap<Key<'o>, SocketGroup>,
 }
 
-/// What sockets of one group have in common.
-type Key<'o> = (Direction, State, SocketAddr, SocketAddr, Option<&'o Owner>);
+/// The properties that the sockets of one group share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'o> {
+    direction: Direction,
+    state: State,
+    local: SocketAddr,
+    remote: SocketAddr,
+    owner: Option<&'o Owner>,
+}
 
 /// Stands for an address that is left out of the key.
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
@@ -64,7 +72,7 @@ impl<'o> Groups<'o> {
             _ if self.listening.contains(&local.port()) => (Direction::Incoming, local, ANY),
             _ => (Direction::Outgoing, SocketAddr::new(local.ip(), 0), remote),
         };
-        let key = (direction, socket.state, local, remote, owner);
+        let key = Key { direction, state: socket.state, local, remote, owner };
         self.groups.entry(key).or_insert_with(|| empty(key)).add(socket);
     }
 
@@ -78,7 +86,8 @@ pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn empty((direction, state, local, remote, owner): Key<'_>) -> SocketGroup {
+fn empty(key: Key<'_>) -> SocketGroup {
+    let Key { direction, state, local, remote, owner } = key;
     let is_outgoing = direction == Direction::Outgoing;
     SocketGroup {
         direction,
@@ -114,7 +123,8 @@ impl SocketGroup {
     }
 }
 
-/// Parses a line of `/proc/net/tcp` or `tcp6`. Addresses are words in the machine's byte order, here little endian.
+/// Parses a line of `/proc/net/tcp` or `tcp6`. Addresses are words in the machine's byte order, here little
+/// endian.
 fn parse(line: &str) -> Option<Socket> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (local, remote) = (address(fields.get(1)?)?, address(fields.get(2)?)?);

@@ -1,4 +1,4 @@
-//! What a process uses of what it may use, from the files of its cgroups and its limits.
+//! Resources that a process uses, compared with its limits, from the files of its cgroups and its own limits.
 
 use super::{cgroups, ports};
 use crate::sample::Sample;
@@ -10,7 +10,8 @@ pub(crate) const OF_MEMORY: &[&str] =
 /// Version 1 has a number for no limit: the greatest one that is a whole number of pages.
 const V1_UNLIMITED_FROM: u64 = 1 << 60;
 
-/// What a process uses of what it may use. Shares are of 1, and none where there is no limit or nothing that tells.
+/// Resources that a process uses, compared with its limits. Shares are of 1, and none where there is no limit
+/// or no source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     /// When that was, in seconds since the reader was made.
@@ -21,7 +22,7 @@ pub struct Usage {
     stalled_us: Option<u64>,
     /// Memory that cannot be given back, of the limit that is nearest.
     pub memory: Option<f64>,
-    /// Open files.
+    /// Share of the limit on open files.
     pub descriptors: Option<f64>,
     /// The fullest queue of connections that wait to be accepted.
     pub accept_queue: Option<f64>,
@@ -69,8 +70,8 @@ impl Usage {
     }
 }
 
-/// The time of `some` in `cpu.pressure` (the kernel's `accounting/psi.rst`). The root of all groups is the machine, and no group of this
-/// process; unlike others it has no `cpu.max`.
+/// The time of `some` in `cpu.pressure` (the kernel's `accounting/psi.rst`). The root of all groups is the
+/// machine, and no group of this process; unlike others it has no `cpu.max`.
 fn stalled_us(sample: &Sample, folder: &str) -> Option<u64> {
     sample.text(&format!("{folder}/cpu.max")).ok()?;
     let text = sample.text(&format!("{folder}/cpu.pressure")).ok()?;
@@ -78,8 +79,8 @@ fn stalled_us(sample: &Sample, folder: &str) -> Option<u64> {
     some.split(' ').find_map(|field| field.strip_prefix("total=")?.parse().ok())
 }
 
-/// The memory of a group, of its limit. Pages of files that nobody has asked for lately are given back before anything fails, as
-/// kubelet counts too.
+/// The memory of a group, of its limit. Pages of files that nobody has asked for lately are given back before
+/// anything fails, as kubelet counts too.
 fn memory(sample: &Sample, folder: &str) -> Option<f64> {
     let number = |file: &str| sample.number::<u64>(&format!("{folder}/{file}")).ok();
     let (used, max, inactive) = if let Some(used) = number("memory.current") {

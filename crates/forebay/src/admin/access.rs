@@ -1,5 +1,5 @@
-//! Which clients the admin server answers. Everybody may ask whether the process is alive; what shows the configuration of tenants
-//! is only for this machine, and for the networks that the operator allows.
+//! Access to the admin server. Any client may check whether the process is alive; pages that show the
+//! configuration of tenants are only for this machine, and for the networks that the operator allows.
 
 use std::net::IpAddr;
 
@@ -25,8 +25,9 @@ impl Access {
         Self { names, namespace: namespace.filter(|namespace| !namespace.is_empty()), allowed }
     }
 
-    /// Whether a `Host` may be a name of this server. In an attack by DNS rebinding, a web page makes its own name resolve to this
-    /// server, and the browser sends that name. So names that the public DNS can hold are refused.
+    /// Whether a `Host` may be a name of this server. In an attack by DNS rebinding, a web page makes its own
+    /// name resolve to this server, and the browser sends that name. So names that the public DNS can hold
+    /// are refused.
     pub(crate) fn is_own_host(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let (name, port) = split_port(&host);
@@ -40,7 +41,8 @@ impl Access {
             || self.is_own_service(name)
     }
 
-    /// Whether the name is `NAME.NAMESPACE.svc` of this Pod's namespace, with or without the usual domain of a cluster.
+    /// Whether the name is `NAME.NAMESPACE.svc` of this Pod's namespace, with or without the usual domain of
+    /// a cluster.
     fn is_own_service(&self, name: &str) -> bool {
         let Some(namespace) = &self.namespace else { return false };
         let name = name.strip_suffix(".cluster.local").unwrap_or(name);

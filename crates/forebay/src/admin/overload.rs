@@ -1,4 +1,4 @@
-//! What is known of the load of clusters, as JSON: limits, what is in flight, who waits, and what became of those who had to.
+//! The load of clusters as JSON: limits, requests in flight, queues, and the results of waiting.
 
 use observe::{ClusterOverload, EndpointOverload, Registry, Wait};
 use serde_json::{Map, Value, json};

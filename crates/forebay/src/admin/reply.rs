@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
 use crate::console::EventStream;
-use crate::server::Place;
+use crate::server::ConnectionSlot;
 
 /// The body of an answer.
 pub(super) enum Reply {
@@ -18,7 +18,7 @@ pub(super) enum Reply {
 
 impl Reply {
     /// Has the connection not be taken for idle while events go on.
-    pub(super) fn occupy(&mut self, place: &Place) {
+    pub(super) fn occupy(&mut self, place: &ConnectionSlot) {
         if let Self::Events(events) = self {
             events.occupy(place.busy());
         }

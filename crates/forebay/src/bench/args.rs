@@ -1,6 +1,6 @@
-//! The arguments that the commands of `forebay bench` have in common.
+//! Arguments that the commands of `forebay bench` have in common.
 //!
-//! Must not be in here: what is made of them.
+//! Must not be in here: their use.
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) struct Single {
     pub(crate) telling: Telling,
 }
 
-/// How the result is told.
+/// Form and destination of the result.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Telling {
     /// Form of the result.
@@ -41,16 +41,16 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// What load is made.
+/// Options of the load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Load {
-    /// Concurrent connections.
+    /// Number of concurrent connections.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: u32,
     /// Threads that share them [default: as many as there are CPUs to use].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// How long.
+    /// Duration of the load.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10s")]
     pub(crate) duration: Duration,
     /// End after this many requests, if that is earlier.

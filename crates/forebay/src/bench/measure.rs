@@ -69,7 +69,8 @@ pub(crate) struct Measurement {
     pub(crate) generator: GeneratorUse,
 }
 
-/// Percentiles of the time from when a request was due to the end of its response, in microseconds; 0 if no request was answered.
+/// Percentiles of the time from when a request was due to the end of its response, in microseconds; 0 if no
+/// request was answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LatencyUs {
     pub(crate) p50: f64,
@@ -85,7 +86,7 @@ pub(crate) struct LatencyUs {
 pub(crate) struct PhasesUs {
     /// Resolving the name, which was done once.
     pub(crate) dns: Option<f64>,
-    /// TCP handshake.
+    /// Duration of the TCP handshake.
     pub(crate) connect: Option<f64>,
     /// TLS handshake, after the TCP handshake.
     pub(crate) tls: Option<f64>,

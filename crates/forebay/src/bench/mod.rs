@@ -40,10 +40,11 @@ pub(crate) enum What {
     Tps(Single),
     /// Gbit/s of response bodies.
     Throughput(Single),
-    /// Measure what a proxy costs, and why: alternates short rounds of both ways, and examines the machine meanwhile.
+    /// Measure what a proxy costs, and why: alternates short rounds of both ways, and examines the machine
+    /// meanwhile.
     Compare(Box<compare::Compare>),
-    /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s and Gbit/s, by
-    /// the number of CPUs.
+    /// Field case C's four tables for this machine: requests/s over HTTP and over HTTPS, TLS connections/s
+    /// and Gbit/s, by the number of CPUs.
     Sweep(Box<sweep::Sweep>),
 }
 

@@ -202,7 +202,7 @@ pub(crate) fn sockets(readings: &[Reading]) -> Plot {
     Plot { note: "Both ends count where both are in this network namespace; so do listeners.".into(), ..plot }
 }
 
-/// A plot of CPUs in use: all, and those that the proxy's processes use, if their CPU time by time is known.
+/// A plot of CPUs in use: all, and the share of the proxy's processes, if their CPU time by time is known.
 pub(crate) fn cpu(readings: &[Reading], proxy: Option<&[(f64, f64)]>) -> Plot {
     let mut series = vec![
         Series::line("whole machine", rate(readings, |reading| reading.machine_cpu)),

@@ -58,7 +58,7 @@ pub(crate) struct Addresses {
 }
 
 impl Target {
-    /// Parses a URL. An error says what is wrong with it.
+    /// Parses a URL. An error says which part is wrong.
     pub(crate) fn parse(url: &str) -> anyhow::Result<Target> {
         let uri: Uri = url.parse().with_context(|| format!("{url} is no URL"))?;
         let is_tls = match uri.scheme_str() {
@@ -87,7 +87,7 @@ impl Target {
         })
     }
 
-    /// All addresses of the host: those in `resolve`, or those that the system resolves.
+    /// All addresses of the host, from `resolve` or from the system.
     pub(crate) fn addresses(&self, resolve: &[Resolve]) -> anyhow::Result<Addresses> {
         let is_ours =
             |entry: &&Resolve| entry.port == self.port && entry.host.eq_ignore_ascii_case(&self.host);
@@ -108,9 +108,9 @@ impl Target {
 }
 
 impl Addresses {
-    /// Removes addresses that accept no connection. It also removes those of the other address family than that of the first that
-    /// accepts one, since both families usually lead to the same servers. Returns the errors. A single address is not tried, since
-    /// the load will show whether it works.
+    /// Removes addresses that accept no connection. It also removes those of the other address family than
+    /// that of the first that accepts one, since both families usually lead to the same servers. Returns the
+    /// errors. A single address is not tried, since the load will show whether it works.
     pub(crate) fn keep_reachable(&mut self) -> anyhow::Result<Vec<String>> {
         if self.all.len() == 1 {
             return Ok(Vec::new());

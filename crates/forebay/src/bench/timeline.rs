@@ -37,7 +37,8 @@ pub(crate) struct Reading {
 }
 
 impl Timeline {
-    /// Starts to take readings, in the network namespace of `pid` if one is given. `counts` is called for each reading.
+    /// Starts to take readings, in the network namespace of `pid` if one is given. `counts` is called for
+    /// each reading.
     pub(crate) fn start(
         pid: Option<u32>,
         counts: impl Fn() -> [f64; 2] + Send + 'static,
@@ -100,7 +101,8 @@ fn sockets(text: &str, protocol: &str, name: &str) -> f64 {
     words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0.0)
 }
 
-/// Seconds that all CPUs together were busy, from `/proc/stat`: not idle, waiting for a disk, or stolen by the hypervisor.
+/// Seconds that all CPUs together were busy, from `/proc/stat`: not idle, waiting for a disk, or stolen by
+/// the hypervisor.
 fn busy(text: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
     let fields: Vec<f64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();

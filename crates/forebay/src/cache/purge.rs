@@ -1,4 +1,4 @@
-//! What is to be purged, as it is said on the command line and to the admin server, and what came of it.
+//! Orders to purge the cache, as given on the command line and to the admin server, and their results.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ const QUERY_BYTES_MAX: usize = 64 << 10;
 /// Purges in one order: each of them is compared with everything that is kept.
 const PURGES_MAX: usize = 100;
 
-/// What is to be purged, in the user's words.
+/// The objects to purge, in the user's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Orders {
     pub(crate) urls: Vec<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Orders {
     pub(crate) all: bool,
 }
 
-/// What came of it.
+/// The result of an order.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Purged {
@@ -41,7 +41,7 @@ pub(crate) struct Purged {
     /// Other replicas that have forgotten too: those with which the cache is shared.
     #[serde(default)]
     pub(crate) replicas: usize,
-    /// Those of which that is not known.
+    /// Replicas that did not answer.
     #[serde(default)]
     pub(crate) replicas_unreached: Vec<IpAddr>,
 }
@@ -74,7 +74,7 @@ impl Orders {
         pairs.chain(self.all.then(|| "all=true".to_owned())).collect::<Vec<_>>().join("&")
     }
 
-    /// Reads what [`query`](Self::query) wrote, or somebody by hand.
+    /// Reads a query that [`query`](Self::query) or a user wrote.
     pub(crate) fn of_query(query: &str) -> anyhow::Result<Self> {
         if query.len() > QUERY_BYTES_MAX {
             bail!("the query is longer than {QUERY_BYTES_MAX} bytes");
@@ -97,7 +97,7 @@ impl Orders {
 }
 
 impl Purged {
-    /// For people.
+    /// The result as text for people.
     pub(crate) fn text(&self) -> String {
         let objects = if self.objects == 1 { "object" } else { "objects" };
         let disk = if self.disk { ", and what there was on disk" } else { "" };
@@ -115,7 +115,8 @@ impl Purged {
     }
 }
 
-/// The hosts among these of which no route has a cache at present. What has been kept before is purged all the same.
+/// The hosts among these of which no route has a cache at present. What has been kept before is purged all
+/// the same.
 pub(crate) fn without_cache(purges: &[Purge], snapshot: &Snapshot) -> Vec<String> {
     let hosts = purges.iter().filter_map(|purge| match purge {
         Purge::Host(host) | Purge::Url(host, _) | Purge::Prefix(host, _) => Some(host),

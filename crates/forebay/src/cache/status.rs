@@ -1,4 +1,4 @@
-//! How full the cache is and what it did, as the admin server tells it and the command prints it.
+//! Fill level and results of the cache, as the admin server returns them and the command prints them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 /// Ingresses in the table for people, those with the most requests; JSON has more.
 const ROWS_MAX: usize = 20;
-/// Ingresses that are told of at all.
+/// Most Ingresses that are listed.
 const INGRESSES_MAX: usize = 1000;
 
-/// What there is to tell.
+/// The figures of the cache.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CacheStatus {
@@ -21,7 +21,7 @@ pub(crate) struct CacheStatus {
     disk: Option<Disk>,
     /// Of all Ingresses.
     requests: Requests,
-    /// Those with the most requests first.
+    /// Ingresses, those with the most requests first.
     ingresses: Vec<OfIngress>,
     /// Ingresses that are left out.
     ingresses_left_out: usize,
@@ -54,7 +54,7 @@ struct Disk {
     loading: bool,
 }
 
-/// Requests by what the cache did for them.
+/// Requests by the cache's result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 struct Requests {
     hit: u64,
@@ -93,12 +93,12 @@ impl Requests {
         self.without_body_of_an_endpoint() + self.miss + self.expired + self.bypass
     }
 
-    /// Those for which no endpoint sent a body.
+    /// Requests for which no endpoint sent a body.
     fn without_body_of_an_endpoint(&self) -> u64 {
         self.hit + self.stale + self.revalidated + self.collapsed
     }
 
-    /// Of those that the cache has to do with.
+    /// The hit rate among requests to routes with a cache.
     fn hit_percent(&self) -> Option<f64> {
         let concerned = self.all() - self.bypass;
         (concerned > 0).then(|| 100.0 * self.without_body_of_an_endpoint() as f64 / concerned as f64)
@@ -136,7 +136,7 @@ impl CacheStatus {
         }
     }
 
-    /// For people.
+    /// The figures as text for people.
     pub(crate) fn text(&self) -> String {
         let Memory { bytes, coming_bytes, limit_bytes, objects, evictions } = &self.memory;
         let mut text = format!(

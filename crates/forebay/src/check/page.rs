@@ -69,7 +69,7 @@ fn namespaces(report: &Report) -> Table {
 
 /// Settings first, since one of them may settle many Ingresses.
 fn to_do(report: &Report) -> Notes {
-    // The first line says what is compared with, which stands among the facts.
+    // The first line names the version to compare with, which is among the facts.
     let settings = report.advice().into_iter().skip(1).map(|line| note(Tone::Warning, "set", line));
     let uses = report.annotations.iter().chain(&report.keys).filter_map(of_use);
     Notes {

@@ -12,9 +12,11 @@ pub(crate) struct Abuse {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AbuseCommand {
-    /// Show the clients that were noticed, those first that are slowed or refused. Exit status: 0 they were told, 2 it could not be done.
+    /// Show the clients that were noticed, those first that are slowed or refused. Exit status: 0 they were
+    /// told, 2 it could not be done.
     List(Asking),
-    /// Forget what is held against a client, or against all. Exit status: 0 it is forgotten, 1 nothing was held, 2 it could not be done.
+    /// Forget what is held against a client, or against all. Exit status: 0 it is forgotten, 1 nothing was
+    /// held, 2 it could not be done.
     Release(Release),
 }
 
@@ -24,10 +26,11 @@ pub(crate) struct Release {
     /// Its address, or its network of IPv6 or `key:...` as it is listed.
     #[arg(value_name = "CLIENT")]
     pub(crate) client: Option<String>,
-    /// What it sends, where a value tells clients apart (`forebay.io/abuse-key`).
+    /// The value that identifies the client, where clients are identified by a value
+    /// (`forebay.io/abuse-key`).
     #[arg(long, value_name = "VALUE")]
     pub(crate) key: Option<String>,
-    /// All clients.
+    /// Release all clients.
     #[arg(long)]
     pub(crate) all: bool,
     #[command(flatten)]

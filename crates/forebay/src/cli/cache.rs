@@ -12,8 +12,9 @@ pub(crate) struct Cache {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {
-    /// Forget what is kept: at URLs, below prefixes, of hosts, with tags, or all. All forms may be given several times, and together.
-    /// Exit status: 0 it is forgotten, 1 there was nothing, and no route of a host that is named has a cache, 2 it could not be done.
+    /// Forget what is kept: at URLs, below prefixes, of hosts, with tags, or all. All forms may be given
+    /// several times, and together. Exit status: 0 it is forgotten, 1 there was nothing, and no route of a
+    /// host that is named has a cache, 2 it could not be done.
     Purge(Purge),
     /// Tell how full the cache is, in memory and on disk, and what it did for the requests to each Ingress.
     Status(Asking),
@@ -28,20 +29,20 @@ pub(crate) struct Purge {
     /// Beginning of URLs: `https://shop.example.com/images/`
     #[arg(long, value_name = "URL")]
     pub(crate) prefix: Vec<String>,
-    /// Host.
+    /// Host of the objects to purge.
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
     /// Tag that a response has in Cache-Tag or Surrogate-Key, in any letter case.
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
-    /// Everything.
+    /// Purge the whole cache.
     #[arg(long, conflicts_with_all = ["url", "prefix", "host", "tag"])]
     pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) asking: Asking,
 }
 
-/// Which Forebay is asked, and how its answer is printed.
+/// The Forebay to ask, and the form in which its answer is printed.
 #[derive(Args, Debug)]
 pub(crate) struct Asking {
     /// URL of the admin server of the Forebay that is asked.

@@ -12,9 +12,9 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConvertCommand {
-    /// Convert Ingresses with their annotations to Gateways, routes and policies, printed as YAML. Comments say what has no
-    /// counterpart; standard error sums up. Changes nothing. Exit status: 0 everything has a counterpart, 1 something needs a look,
-    /// 2 unusable arguments.
+    /// Convert Ingresses with their annotations to Gateways, routes and policies, printed as YAML. Comments
+    /// say what has no counterpart; standard error sums up. Changes nothing. Exit status: 0 everything has a
+    /// counterpart, 1 something needs a look, 2 unusable arguments.
     Ingress(Box<ConvertIngress>),
 }
 
@@ -44,8 +44,8 @@ pub(crate) struct ConvertIngress {
 /// The form in which objects are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ObjectForm {
-    /// With comments.
+    /// YAML with comments.
     Yaml,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Kubectl {
     pub(crate) command: KubectlCommand,
 }
 
-/// Which cluster, and which Pods of it.
+/// The cluster, and the Pods in it.
 #[derive(Args, Debug)]
 pub(crate) struct Reach {
     /// Kubeconfig file [default: as kubectl has it].
@@ -45,7 +45,8 @@ pub(crate) struct Reach {
     /// Labels of the Pods.
     #[arg(short = 'l', long, global = true, value_name = "SELECTOR", default_value = SELECTOR)]
     pub(crate) selector: String,
-    /// Admin port of the Pods [default: the container's port `metrics`, or that of its readiness probe, or else 10254].
+    /// Admin port of the Pods [default: the container's port `metrics`, or that of its readiness probe, or
+    /// else 10254].
     #[arg(long, global = true, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) port: Option<u16>,
     /// Time that the API server, or a Pod, has for an answer.
@@ -58,40 +59,42 @@ const SELECTOR: &str = "app.kubernetes.io/name=forebay,app.kubernetes.io/compone
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KubectlCommand {
-    /// Show the state of each Forebay of the cluster. Exit status: 0 all are ready and have responded, 1 some are not or have not,
-    /// 2 it could not be done.
-    Status(Told),
-    /// Explain a request step by step, as a running Forebay sees it. Sends no request. Exit status: 0 it is served, 1 it is refused
-    /// or gets an error, 2 it could not be done.
+    /// Show the state of each Forebay of the cluster. Exit status: 0 all are ready and have responded, 1 some
+    /// are not or have not, 2 it could not be done.
+    Status(OutputArgs),
+    /// Explain a request step by step, as a running Forebay sees it. Sends no request. Exit status: 0 it is
+    /// served, 1 it is refused or gets an error, 2 it could not be done.
     Explain {
         #[command(flatten)]
         asked: Asked,
         #[command(flatten)]
-        told: Told,
+        told: OutputArgs,
     },
-    /// Check the cluster as the Forebay in it sees it: print what is served, every problem, and what changes for users of
-    /// ingress-nginx. Exit status: 0 clean, 1 problems, 2 it could not be done.
+    /// Check the cluster as the Forebay in it sees it: print what is served, every problem, and what changes
+    /// for users of ingress-nginx. Exit status: 0 clean, 1 problems, 2 it could not be done.
     Check {
         #[command(flatten)]
-        told: Told,
+        told: OutputArgs,
         /// Also write it to this file, as one page of HTML.
         #[arg(long, value_name = "FILE")]
         report: Option<PathBuf>,
-        /// Flags of `forebay serve` that hold before those of the Pod, or without any Pod: `-- --ingress-class=nginx`
+        /// Flags of `forebay serve` that hold before those of the Pod, or without any Pod:
+        /// `-- --ingress-class=nginx`
         #[arg(last = true, value_name = "FLAG")]
         flags: Vec<String>,
     },
-    /// Show what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1 warnings, 2 failures, or it
-    /// could not be done.
+    /// Show what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1
+    /// warnings, 2 failures, or it could not be done.
     Doctor {
         #[command(flatten)]
-        told: Told,
-        /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else English]. JSON has both.
+        told: OutputArgs,
+        /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else
+        /// English]. JSON has both.
         #[arg(long, value_enum, value_name = "LANGUAGE")]
         lang: Option<Language>,
     },
-    /// Watch a Forebay in the terminal, as `forebay top` does: rates, times, connections and what needs a look, and routes, hosts and
-    /// clusters.
+    /// Watch a Forebay in the terminal, as `forebay top` does: rates, times, connections and what needs a
+    /// look, and routes, hosts and clusters.
     Top {
         /// Pod that is watched: NAME, or NAMESPACE/NAME [default: the first one that is ready].
         #[arg(value_name = "POD")]
@@ -99,12 +102,13 @@ pub(crate) enum KubectlCommand {
         #[command(flatten)]
         watching: Watching,
     },
-    /// Print the logs of all Forebays, ordered by time. With --host or --status, only lines of the access log.
+    /// Print the logs of all Forebays, ordered by time. With --host or --status, only lines of the access
+    /// log.
     Logs(Logs),
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct Told {
+pub(crate) struct OutputArgs {
     /// How the result is printed.
     #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value = "text")]
     pub(crate) output: Output,
@@ -112,14 +116,15 @@ pub(crate) struct Told {
 
 #[derive(Args, Debug)]
 pub(crate) struct Logs {
-    /// Host of the requests, for which the format of the access log has to have `$host` or the like. May be given several times.
+    /// Host of the requests, for which the format of the access log has to have `$host` or the like. May be
+    /// given several times.
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
     /// Status of the answers: 404, or 5xx for all of a class. May be given several times.
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = status)]
     pub(crate) status: Vec<(u16, u16)>,
-    /// Reason of the fault, such as `queue_full`, for which the format of the access log needs `$forebay_reason`. May be given several
-    /// times.
+    /// Reason of the fault, such as `queue_full`, for which the format of the access log needs
+    /// `$forebay_reason`. May be given several times.
     #[arg(long, value_name = "REASON", value_delimiter = ',', value_parser = reason)]
     pub(crate) reason: Vec<Reason>,
     /// Go on with what is written from now on, as it comes.
@@ -178,7 +183,10 @@ mod tests {
             let plugin = Plugin::try_parse_from(line).unwrap();
             assert_eq!(plugin.kubectl.reach.namespace.as_deref(), Some("shop"));
             assert_eq!(plugin.kubectl.reach.context.as_deref(), Some("c"));
-            assert!(matches!(plugin.kubectl.command, KubectlCommand::Status(Told { output: Output::Json })));
+            assert!(matches!(
+                plugin.kubectl.command,
+                KubectlCommand::Status(OutputArgs { output: Output::Json })
+            ));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What commands that look at objects read: files, standard input, or a cluster.
+//! Sources of objects for commands that inspect them: files, standard input, or a cluster.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ pub(crate) struct Manifests {
     pub(crate) manifests: Vec<PathBuf>,
 }
 
-/// What is read.
+/// The source of the objects.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// Manifests.
+    /// Files of manifests.
     Files {
         /// Files and folders.
         paths: Vec<PathBuf>,
@@ -40,10 +40,11 @@ impl Manifests {
         self.paths.is_empty() && self.manifests.is_empty()
     }
 
-    /// What is to be read; none where nothing is named, neither by arguments nor by the variable KUBECONFIG.
+    /// The source of the objects; none where neither arguments nor the variable KUBECONFIG name one.
     ///
     /// # Errors
-    /// When standard input cannot be read.
+    ///
+    /// Standard input cannot be read.
     pub(crate) fn source(self, api_server: &ApiServer) -> anyhow::Result<Option<Source>> {
         let (named, paths): (Vec<_>, Vec<_>) =
             self.paths.into_iter().chain(self.manifests).partition(|path| path == Path::new("-"));

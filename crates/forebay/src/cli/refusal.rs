@@ -1,4 +1,4 @@
-//! What is said where a command line cannot be used.
+//! Error messages for invalid command lines.
 
 use std::process::ExitCode;
 

@@ -32,7 +32,7 @@ fn status(arguments: &[&str]) -> StatusOptions {
     serve.status.options(None)
 }
 
-/// What each of these options does, the tests of `control::status` tell.
+/// The effect of each of these options is tested in `control::status`.
 #[test]
 fn flags_about_what_is_written_to_the_cluster_become_options() {
     let default = status(&[]);

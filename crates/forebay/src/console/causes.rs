@@ -4,10 +4,10 @@ use observe::Reason;
 
 use super::state::Cause;
 
-/// Most reasons that are told of a route.
+/// Most reasons that are shown for a route.
 const CAUSES_MAX: usize = 3;
 
-/// Adds counts to those that there are.
+/// Adds counts to the sums by reason.
 pub(super) fn add(sums: &mut Vec<(Reason, u64)>, causes: &[(Reason, u64)]) {
     for &(reason, count) in causes {
         match sums.iter_mut().find(|(known, _)| *known == reason) {
@@ -17,7 +17,8 @@ pub(super) fn add(sums: &mut Vec<(Reason, u64)>, causes: &[(Reason, u64)]) {
     }
 }
 
-/// The most frequent reasons of so many errors. Errors without a reason are statuses that the endpoint has returned itself.
+/// The most frequent reasons of so many errors. Errors without a reason are statuses that the endpoint has
+/// returned itself.
 pub(super) fn told(causes: &[(Reason, u64)], errors: u64, seconds: f64) -> Vec<Cause> {
     let explained: u64 = causes.iter().map(|(_, count)| count).sum();
     let own = errors.saturating_sub(explained);

@@ -1,4 +1,4 @@
-//! `/console/changes`: what the latest configurations changed, found by comparing each with the one before.
+//! `/console/changes`: the changes by the latest configurations, found by comparing each with the one before.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ const NAMES_MAX: usize = 20;
 #[derive(Default)]
 pub(super) struct Changes(Mutex<VecDeque<Change>>);
 
-/// What one configuration changed.
+/// The changes that one configuration made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Change {
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     /// It is the first one: all that there is was added.
     pub(crate) is_first: bool,
     pub(crate) hosts: Differences,
-    /// Clusters; those that changed have other endpoints, or are spoken to otherwise.
+    /// Clusters; a changed one has other endpoints or other settings.
     pub(crate) clusters: Differences,
     /// Endpoints of all clusters.
     pub(crate) endpoints: Differences,
@@ -45,7 +45,7 @@ pub(crate) struct Change {
     pub(crate) problems_solved: usize,
 }
 
-/// What there is more, less, and otherwise.
+/// Added, removed and changed objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Differences {
     pub(crate) added: Names,
@@ -62,8 +62,8 @@ pub(crate) struct Names {
 }
 
 impl Changes {
-    /// Notes that a translation has become the configuration of this number, unless the number was noted before: then it changed nothing
-    /// that is served. The first one is compared with an empty one.
+    /// Notes that a translation has become the configuration of this number, unless the number was noted
+    /// before: then it changed nothing that is served. The first one is compared with an empty one.
     pub(super) fn note(&self, generation: u64, before: &Translation, now: &Translation) {
         if lock(&self.0).front().is_some_and(|last| last.generation == generation) {
             return;
@@ -110,7 +110,8 @@ impl Names {
     }
 }
 
-/// Hosts that did not change are the same allocation as before, mostly in the same place: so it is pointers that are compared of most.
+/// Hosts that did not change are the same allocation as before, mostly in the same place: so it is pointers
+/// that are compared of most.
 fn hosts(before: &Model, now: &Model) -> Differences {
     let (before, now): (Vec<_>, Vec<_>) = (before.hosts().collect(), now.hosts().collect());
     let is_same = |(before, now): &(&&Arc<Host>, &&Arc<Host>)| Arc::ptr_eq(before, now);
@@ -130,7 +131,7 @@ fn hosts(before: &Model, now: &Model) -> Differences {
 }
 
 fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {
-    // As with hosts, those that did not change are the same allocation.
+    // As with hosts, unchanged ones are the same allocation.
     let by_name = |model: &Model, other: &Model| -> HashMap<String, Arc<Cluster>> {
         let others: HashSet<_> = other.clusters.iter().map(|(_, cluster)| Arc::as_ptr(cluster)).collect();
         let own = model.clusters.iter().filter(|(_, cluster)| !others.contains(&Arc::as_ptr(cluster)));

@@ -1,4 +1,4 @@
-//! What is counted of requests, as sums that differences of series are added to.
+//! Counters of requests, as sums to which differences of series are added.
 
 use observe::{Reason, SeriesChange};
 

@@ -1,7 +1,8 @@
-//! `/console/events`: the overview once a second, as server-sent events (HTML Living Standard, section 9.2), made once for all who watch.
+//! `/console/events`: the overview once a second, as server-sent events (HTML Living Standard, section 9.2),
+//! made once for all watchers.
 //!
-//! Nothing is done while nobody watches. A measurement rests a hundred times as long as it took, so that an open console costs at most a
-//! hundredth of a CPU, however many routes there are.
+//! Nothing is measured without watchers. After a measurement there is a pause a hundred times as long, so
+//! that an open console costs at most a hundredth of a CPU, however many routes there are.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use super::sampler::Sampler;
 use super::seen::{Seen, lock};
 use super::traffic::{Collected, Traffic};
-use crate::server::Busy;
+use crate::server::BusyConnection;
 
 /// Least time between two measurements.
 const EVERY: Duration = Duration::from_secs(1);
@@ -36,16 +37,18 @@ const EVENTS_WAITING_MAX: usize = 2;
 /// Events in a row that were left out for a watcher, from which its connection is closed.
 const EVENTS_MISSED_MAX: u32 = 30;
 
-/// Time that is measured on after the last watcher has gone, or the last question was asked: who asks again and again has rates.
+/// Time for which measuring continues after the last watcher has gone, or after the last single request: a
+/// client that polls gets rates.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Time that a question waits for the first measurement with rates: for two of them, as far apart as they may be.
+/// Time that a question waits for the first measurement with rates: for two of them, as far apart as they may
+/// be.
 const FIRST_WITHIN: Duration = Duration::from_secs(12);
 
-/// What clients are told to wait before they connect again, in milliseconds.
+/// Time that clients have to wait before they reconnect, in milliseconds.
 const RETRY: &str = "retry: 2000\n\n";
 
-/// Those who watch, and what they are told.
+/// The watching clients, and the channel of events for them.
 pub(super) struct Watchers {
     seats: Arc<Semaphore>,
     inner: Mutex<Inner>,
@@ -57,7 +60,7 @@ pub(super) struct Watchers {
 struct Inner {
     is_measuring: bool,
     streams: Vec<Watcher>,
-    /// When somebody last asked without a stream.
+    /// Time of the last request without a stream.
     asked: Option<Instant>,
 }
 
@@ -79,12 +82,13 @@ struct Latest {
 pub(crate) struct EventStream {
     events: mpsc::Receiver<Bytes>,
     /// The connection is being answered as long as this is there.
-    busy: Option<Busy>,
+    busy: Option<BusyConnection>,
     _seat: OwnedSemaphorePermit,
 }
 
 impl Watchers {
-    /// For an admin server with this number of connections at a time. Half of them stay free for health checks and scrapes.
+    /// For an admin server with this number of connections at a time. Half of them stay free for health
+    /// checks and scrapes.
     pub(super) fn new(connections_max: usize) -> Self {
         Self {
             seats: Arc::new(Semaphore::new((connections_max / 2).clamp(1, WATCHERS_MAX))),
@@ -120,7 +124,7 @@ impl Watchers {
         self.latest(|latest| latest.has_rates).await
     }
 
-    /// What is known of routes, clusters, endpoints and services; none where measuring takes too long.
+    /// Figures of routes, clusters, endpoints and services; none if measuring takes too long.
     pub(super) async fn traffic(self: &Arc<Self>, seen: &Arc<Seen>) -> Option<Traffic> {
         lock(&self.collected).ask();
         self.ask(seen);
@@ -161,7 +165,7 @@ impl Watchers {
         }
     }
 
-    /// Measures, and tells all who watch.
+    /// Measures, and sends the events to all watchers.
     fn tell(&self, sampler: &mut Sampler, seen: &Seen) {
         let (state, has_traffic) = {
             let mut collected = lock(&self.collected);
@@ -175,7 +179,7 @@ impl Watchers {
         lock(&self.inner).streams.retain_mut(|watcher| watcher.takes(&text));
     }
 
-    /// Whether nobody has watched or asked for a while. What is kept is forgotten then.
+    /// Whether there was no watcher or request for a while. The samples are dropped then.
     fn is_over(&self, last_watched: &mut Instant) -> bool {
         let mut inner = lock(&self.inner);
         if !inner.streams.is_empty() {
@@ -216,7 +220,7 @@ impl Watcher {
 
 impl EventStream {
     /// Keeps the connection for as long as there are events.
-    pub(crate) fn occupy(&mut self, busy: Busy) {
+    pub(crate) fn occupy(&mut self, busy: BusyConnection) {
         self.busy = Some(busy);
     }
 }

@@ -15,7 +15,7 @@ const MEASUREMENTS: usize = 30;
 /// Most routes that are listed.
 const ROUTES_MAX: usize = 10;
 
-/// What a measurement has found.
+/// Failures found in one measurement.
 #[derive(Default)]
 pub(super) struct Failures {
     /// All requests by the address of labels.
@@ -84,7 +84,7 @@ impl OfRoute {
 }
 
 impl Recent {
-    /// Takes a measurement. The first one of a reader is about a time that nobody knows, and is left out.
+    /// Takes a measurement. The first one of a reader is about an unknown period, and is left out.
     pub(super) fn add(&mut self, seconds: Option<f64>, failures: Failures) {
         let Some(seconds) = seconds else { return };
         self.measured.push_back((seconds, failures));
@@ -143,7 +143,9 @@ mod tests {
     #[test]
     fn routes_are_listed_by_their_errors_with_the_reasons() {
         let mut recent = Recent::default();
-        let (fine, some, most) = (labels("fine.test"), labels("some.test"), labels("most.test"));
+        let fine = labels("fine.test");
+        let some = labels("some.test");
+        let most = labels("most.test");
         measured(&mut recent, &[(&fine, 2, 100, &[]), (&some, 5, 1, &[]), (&most, 2, 10, &[])]);
         let causes = [(Reason::ConnectRefused, 6), (Reason::QueueFull, 1)];
         measured(&mut recent, &[(&most, 5, 10, &causes), (&some, 2, 9, &[])]);

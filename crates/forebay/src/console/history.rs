@@ -1,7 +1,8 @@
-//! `/console/history`: the last hour and the last day, kept whether anybody watches or not, so that the charts are not empty when the
-//! page is opened because something is wrong.
+//! `/console/history`: the last hour and the last day, kept whether anybody watches or not, so that the
+//! charts are not empty when the page is opened because something is wrong.
 //!
-//! A point takes 56 bytes, and all of them less than 40 KB. Taking one adds up a few hundred cells of each worker.
+//! A point takes 56 bytes, and all of them less than 40 KB. Taking one adds up a few hundred cells of each
+//! worker.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -41,7 +42,7 @@ const COLUMNS: [&str; 12] = [
     "upstreamIdle",
 ];
 
-/// A point: values in the order of [`COLUMNS`]; what is not known is NaN.
+/// A point: values in the order of [`COLUMNS`]; an unknown value is NaN.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     /// The end of its time, in seconds since 1970.
@@ -49,7 +50,7 @@ struct Point {
     values: [f32; COLUMNS.len()],
 }
 
-/// What the registry has counted at a moment.
+/// Counters of the registry at one time.
 #[derive(Clone)]
 struct Counted {
     at: Instant,
@@ -57,9 +58,9 @@ struct Counted {
     upstream: EndpointTotals,
 }
 
-/// The points, and what the next ones are compared with.
+/// The points, and the totals that the next one is compared with.
 #[derive(Default)]
-struct Kept {
+struct Points {
     fine: VecDeque<Point>,
     coarse: VecDeque<Point>,
     last_fine: Option<Counted>,
@@ -68,13 +69,13 @@ struct Kept {
     since_coarse: usize,
 }
 
-/// What is kept of the last day.
+/// The history of the last day.
 #[derive(Default)]
-pub(super) struct History(Mutex<Kept>);
+pub(super) struct History(Mutex<Points>);
 
-/// What `/console/history` returns.
+/// The answer to `/console/history`.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(super) struct HistoryJson {
     /// The last day and then the last hour, each with its points from the oldest on.
     spans: [Span; 2],
 }
@@ -126,10 +127,10 @@ impl History {
         }
     }
 
-    pub(super) fn told(&self) -> Told {
+    pub(super) fn told(&self) -> HistoryJson {
         let kept = lock(&self.0);
         let coarse_every = FINE_EVERY * u32::try_from(COARSE_EVERY).expect("few points");
-        Told { spans: [Span::of(&kept.coarse, coarse_every), Span::of(&kept.fine, FINE_EVERY)] }
+        HistoryJson { spans: [Span::of(&kept.coarse, coarse_every), Span::of(&kept.fine, FINE_EVERY)] }
     }
 }
 

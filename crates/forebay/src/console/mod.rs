@@ -1,11 +1,14 @@
-//! The console: what people look at, at `/console/` of the admin server. Read-only, and for those who may see `/configuration`.
+//! The console at `/console/` of the admin server. Read-only, and for the clients that may see
+//! `/configuration`.
 //!
-//! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of the last day,
-//! `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end, `/console/objects` the configuration,
-//! `/console/traffic` the traffic of its routes and clusters, `/console/problems` and `/console/changes` what their names say. The structs
-//! are documented where they stand. All other paths are files of the page, which asks these and nobody else.
+//! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of
+//! the last day, `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end,
+//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters,
+//! `/console/problems` and `/console/changes` the lists of those names. The structs are documented where they
+//! are defined. All other paths are files of the page, which queries these paths and no other server.
 //!
-//! Must not be in here: anything that the request path does for it; who may see it, which is the admin server's.
+//! Must not be in here: work of the request path for the console; access control, which is the admin
+//! server's.
 
 mod causes;
 mod changes;
@@ -47,7 +50,7 @@ use seen::Seen;
 /// Where the console is.
 const PREFIX: &str = "/console";
 
-/// What the page may do: nothing but run its own script, look as its own style says, and ask the server that it comes from.
+/// Permissions of the page: to run its own script, to use its own style, and to query its own server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
@@ -62,9 +65,9 @@ pub(crate) struct Console {
 
 /// An answer of the console.
 pub(crate) enum Answer {
-    /// What there is.
+    /// A complete response.
     Whole(Response<Bytes>),
-    /// What comes.
+    /// A stream of events.
     Events(Response<EventStream>),
 }
 
@@ -95,7 +98,7 @@ impl Console {
         let _ = self.seen.observer.set(observer);
     }
 
-    /// Notes what is served from now on, and what was served before.
+    /// Takes over the configuration that is served from now on, with the previous one.
     pub(crate) fn serves(&self, objects: Objects, before: &Translation) {
         self.changes.note(objects.snapshot.generation, before, &objects.translation);
         self.seen.serves(objects);
@@ -111,7 +114,7 @@ impl Console {
         self.history.keep(&self.seen.registry).await;
     }
 
-    /// Answers a request for one of its paths, from somebody who may see it.
+    /// Answers a request for one of the console's paths, from a client with access.
     pub(crate) async fn answer(&self, uri: &Uri, headers: &HeaderMap) -> Answer {
         let path = uri.path();
         let mut answer = match path.strip_prefix(PREFIX).unwrap_or_default() {
@@ -143,7 +146,8 @@ impl Console {
         answer
     }
 
-    /// Whether a request may be answered although it is not from this machine: another replica asks how this one does.
+    /// Whether a request may be answered although it is not from this machine: another replica asks how this
+    /// one does.
     pub(crate) fn is_replicas(&self, path: &str, headers: &HeaderMap) -> bool {
         path == "/console/state" && self.replicas.is_others(headers, &self.seen)
     }
@@ -159,7 +163,7 @@ impl Console {
         events(requests::watch(&self.watchers, self.seen.registry.tail(), &filter))
     }
 
-    /// A list of what is served, made on a thread of its own: there may be hundreds of thousands of routes.
+    /// A list of the served objects, made on a separate thread: there may be hundreds of thousands of routes.
     async fn list(&self, list: impl FnOnce(&Objects) -> Bytes + Send + 'static) -> Response<Bytes> {
         let Some(objects) = self.seen.served() else {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "there is nothing served yet\n");
@@ -171,8 +175,9 @@ impl Console {
     }
 }
 
-/// Whether a request comes from the page itself or from a program. Browsers say so in a header that no page can forge (Fetch Metadata
-/// Request Headers). Another site's page could not read an answer, but it could take all seats. It may have a link to the page.
+/// Whether a request comes from the page itself or from a program. Browsers say so in a header that no page
+/// can forge (Fetch Metadata Request Headers). Another site's page could not read an answer, but it could
+/// take all seats. It may have a link to the page.
 pub(crate) fn is_own(path: &str, headers: &HeaderMap) -> bool {
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     matches!(site, None | Some(b"same-origin" | b"none")) || matches!(path, "/console" | "/console/")
@@ -219,7 +224,8 @@ fn refusal(status: StatusCode, hint: &str) -> Response<Bytes> {
     response
 }
 
-/// Headers of every response of the admin server: browsers do not guess its type, and no other site's page may read it.
+/// Headers of every response of the admin server: browsers do not guess its type, and no other site's page
+/// may read it.
 pub(crate) fn keep_to_itself(headers: &mut HeaderMap) {
     for (name, value) in
         [("x-content-type-options", "nosniff"), ("cross-origin-resource-policy", "same-origin")]

@@ -1,17 +1,17 @@
-//! `/console/objects`: what is configured, as lists. Keys and contents of Secrets are in none of them.
+//! `/console/objects`: the configuration as lists. They have no keys and no contents of Secrets.
 
 use std::collections::BTreeMap;
 
 use control::{HostCertificate, Problem, RouteOrigin, Translation};
 use model::{
     Access, Action, AppProtocol, Backends, Balance, CertificateInfo, Cluster, Encryption, EndpointState,
-    Forward, Host, Model, PathKind, Route,
+    Forward, Host, Model, Route,
 };
 use serde::Serialize;
 
 use crate::explain::Objects;
 
-/// What is configured.
+/// The configured objects.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Listing {
     /// Counts the configurations of the process.
@@ -34,14 +34,15 @@ pub(crate) struct ListedHost {
     pub(crate) has_certificate: bool,
     /// The cluster that connections over TLS are passed to without being decrypted.
     pub(crate) passthrough: Option<String>,
-    /// Clients are asked for a certificate.
+    /// Clients have to present a certificate.
     pub(crate) asks_for_certificates: bool,
-    /// The host whose routes are asked where none of its own takes a request.
+    /// The host whose routes are tried where none of this host matches.
     pub(crate) wider: Option<String>,
     pub(crate) routes: Vec<ListedRoute>,
 }
 
-/// A route. Host, path, namespace, object, rule, service and service port are the labels that `/console/traffic` knows it by.
+/// A route. Host, path, namespace, object, rule, service and service port are the labels that
+/// `/console/traffic` knows it by.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListedRoute {
@@ -62,13 +63,13 @@ pub(crate) struct ListedRoute {
     /// Where it stands, for objects in files.
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
-    /// What is done with a request: `forward`, `files`, `respond`.
+    /// The route's action: `forward`, `files`, `respond`.
     pub(crate) action: &'static str,
     /// Status of the answer, where Forebay answers by itself.
     pub(crate) status: Option<u16>,
     /// Clusters that requests go to.
     pub(crate) backends: Vec<ListedBackend>,
-    /// What is done besides, in short: `basic auth`, `cache`, `rewrite`.
+    /// Further features, in short: `basic auth`, `cache`, `rewrite`.
     pub(crate) features: Vec<&'static str>,
 }
 
@@ -97,7 +98,7 @@ pub(crate) struct ListedCluster {
     pub(crate) endpoints: Vec<ListedEndpoint>,
 }
 
-/// An endpoint.
+/// An endpoint of a cluster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListedEndpoint {
@@ -106,7 +107,7 @@ pub(crate) struct ListedEndpoint {
     pub(crate) is_draining: bool,
 }
 
-/// A certificate.
+/// A certificate and its names.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ListedCertificate {
@@ -207,11 +208,7 @@ fn route(route: &Route, origin: Option<&RouteOrigin>, model: &Model) -> ListedRo
     ListedRoute {
         host: labels.host.clone(),
         path: route.path.path().to_owned(),
-        path_type: match route.path.kind() {
-            PathKind::Exact => "Exact",
-            PathKind::Prefix => "Prefix",
-            PathKind::Regex => "Regex",
-        },
+        path_type: route.path.kind().as_str(),
         has_conditions: route.conditions.is_some(),
         namespace: labels.namespace.clone(),
         object: labels.object.clone(),
@@ -228,7 +225,7 @@ fn route(route: &Route, origin: Option<&RouteOrigin>, model: &Model) -> ListedRo
     }
 }
 
-/// What a route does beside its action, for those who look for routes that do it.
+/// Features of a route beside its action, by which users search.
 fn features(route: &Route) -> Vec<&'static str> {
     let mut features = Vec::new();
     let mut has = |is: bool, name| features.extend(is.then_some(name));
@@ -305,7 +302,7 @@ fn cluster(cluster: &Cluster) -> ListedCluster {
     }
 }
 
-/// Hosts that share a certificate are told with it, the one that ends first at the beginning.
+/// Certificates with the hosts that share them, the first to expire first.
 fn certificates(all: &[HostCertificate]) -> Vec<ListedCertificate> {
     // By the end first, which is the order.
     let mut by_object = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The page itself: files that are part of the binary, compressed when they are first asked for.
+//! The page itself: files that are part of the binary, compressed at the first request.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -142,7 +142,7 @@ mod tests {
     fn the_page_is_small_and_asks_nobody_else() {
         let size: usize = ASSETS.iter().map(|asset| compressed(asset.content).len()).sum();
         assert!(size <= 150 << 10, "{size} bytes compressed");
-        // What scripts ask for, the policy decides, and a browser in the conformance tests sees.
+        // The targets of scripts are bound by the policy, which a browser in the conformance tests verifies.
         for asset in ASSETS.iter().filter(|asset| asset.content_type != SCRIPT) {
             let text = std::str::from_utf8(asset.content).unwrap();
             assert!(!text.contains("//"), "{} refers to something elsewhere", asset.path);

@@ -2,7 +2,7 @@
 
 use super::state::{Latency, Quantile};
 
-/// p50 and p99 of what is in buckets, which are not cumulative; the last one has no upper bound.
+/// Quantiles p50 and p99 of buckets, which are not cumulative; the last one has no upper bound.
 pub(super) fn latency(bounds: &[f64], buckets: &[u64]) -> Latency {
     Latency { p50: quantile(bounds, buckets, 0.5), p99: quantile(bounds, buckets, 0.99) }
 }

@@ -1,7 +1,8 @@
 //! `/console/replicas`: the overviews of all replicas, so that one page shows them together.
 //!
-//! Replicas are the endpoints of `--replicas-service`. Each is asked for `/console/state` at its admin port, which is this process's own,
-//! with a pass under the secret that all replicas have: admin servers answer nobody else's Pod.
+//! Replicas are the endpoints of `--replicas-service`. Each is queried for `/console/state` at its admin
+//! port, which is this process's own, with a pass under the secret that all replicas share: admin servers
+//! answer no other Pods.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use super::events::Watchers;
 use super::seen::Seen;
 use crate::ask::Address;
 
-/// Replicas that are asked. More are counted.
+/// Most replicas that are queried. Further ones are only counted.
 const ASKED_MAX: usize = 100;
 
-/// Time for a replica to answer: one that nobody has looked at measures for a second first.
+/// Time for a replica to answer: one without watchers measures for a second first.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// The header that a pass is in.
@@ -36,10 +37,10 @@ pub(crate) struct Replicas {
     pub(crate) port: u16,
 }
 
-/// All replicas.
+/// All replicas with their overviews.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct ReplicasJson {
     /// Whether replicas know each other. If not, there is this one alone.
     is_shared: bool,
     /// Replicas that were not asked, since there are too many.
@@ -76,7 +77,7 @@ impl Replicas {
         let mut replicas = asked.join_all().await;
         replicas.sort_by_key(|replica| replica.address);
         replicas.insert(0, Replica::of(own, state));
-        super::bytes(&Told { is_shared: own.is_some(), omitted, replicas })
+        super::bytes(&ReplicasJson { is_shared: own.is_some(), omitted, replicas })
     }
 
     /// Whether a request for the overview is another replica's.

@@ -1,4 +1,5 @@
-//! `/console/requests`: requests as they end, as server-sent events of type `requests`, each half second in which there are any.
+//! `/console/requests`: requests as they end, as server-sent events of type `requests`, each half second in
+//! which there are any.
 //!
 //! The parameter `q` holds the words of a filter ([`Tail::watch`]).
 
@@ -19,10 +20,10 @@ const EVERY: Duration = Duration::from_millis(500);
 /// Most time between two events: they tell clients that the connection lives.
 const EVERY_AT_MOST: Duration = Duration::from_secs(5);
 
-/// What was seen since the last event.
+/// Requests since the last event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Told<'a> {
+struct RequestsJson<'a> {
     /// The first of the requests that have all words of the filter.
     requests: Vec<Line<'a>>,
     /// All that have them.
@@ -31,7 +32,7 @@ struct Told<'a> {
     ended: u64,
 }
 
-/// One request.
+/// One observed request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -80,7 +81,7 @@ impl<'a> From<&'a Ended> for Line<'a> {
     }
 }
 
-/// A stream of the requests that have the words of a filter; none if there are as many who watch as there may be.
+/// A stream of the requests that match a filter; none if the number of watchers is at its limit.
 pub(super) fn watch(watchers: &Watchers, tail: &Arc<Tail>, filter: &str) -> Option<EventStream> {
     let watch = tail.watch(filter)?;
     let (watcher, stream) = watchers.stream("")?;
@@ -95,7 +96,7 @@ async fn keep_telling(watch: Watch, mut watcher: Watcher) {
         ended += seen.ended;
         if !seen.requests.is_empty() || last.elapsed() >= EVERY_AT_MOST {
             last = Instant::now();
-            if !watcher.takes(&Bytes::from(told(&seen, std::mem::take(&mut ended)))) {
+            if !watcher.takes(&Bytes::from(answer(&seen, std::mem::take(&mut ended)))) {
                 return;
             }
         }
@@ -106,8 +107,8 @@ async fn keep_telling(watch: Watch, mut watcher: Watcher) {
     }
 }
 
-fn told(seen: &Seen, ended: u64) -> String {
+fn answer(seen: &Seen, ended: u64) -> String {
     let requests = seen.requests.iter().map(Line::from).collect();
-    let told = Told { requests, matched: seen.matched, ended };
-    event("requests", &serde_json::to_vec(&told).expect("numbers and text"))
+    let answer = RequestsJson { requests, matched: seen.matched, ended };
+    event("requests", &serde_json::to_vec(&answer).expect("numbers and text"))
 }

@@ -1,4 +1,4 @@
-//! Makes the overview from what the registry has counted since the last time.
+//! Makes the overview from the growth of the registry's counters.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,8 +11,8 @@ use super::counts::Counts;
 use super::failing::{Failures, Recent};
 use super::seen::Seen;
 use super::state::{
-    Certificates, Configuration, Connections, Fault, Findings, Found, Problems, Process, Requests, Shortage,
-    State, Tls, Upstream,
+    Certificates, Configuration, Connections, Fault, Findings, Problems, Process, Requests, Shortage, State,
+    Tls, Upstream, WorstFinding,
 };
 use super::traffic::{self, ByRoute, Collected};
 use crate::explain::Objects;
@@ -30,11 +30,11 @@ pub(super) struct Sampler {
     series: SeriesReader,
     before: Option<Sample>,
     failures: Recent,
-    /// What the configuration of a revision consists of.
+    /// Counts of the configuration's objects, with its revision.
     counted: Option<(u64, Counted)>,
 }
 
-/// What grows with time.
+/// Counters that grow with time.
 struct Sample {
     at: Instant,
     requests: u64,
@@ -45,7 +45,7 @@ struct Sample {
     cpu_seconds: f64,
 }
 
-/// What is counted of a configuration.
+/// Counts of a configuration's objects.
 #[derive(Clone, Default)]
 struct Counted {
     configuration: Configuration,
@@ -68,7 +68,7 @@ impl Sampler {
         }
     }
 
-    /// The overview at this moment. What changed of routes goes to `collected`, if somebody asks for that.
+    /// The overview at this moment. Changes of routes go to `collected`, if they are requested.
     pub(super) fn look(&mut self, seen: &Seen, collected: &mut Collected) -> State {
         let registry = &seen.registry;
         let is_asked_for = collected.is_asked_for();
@@ -194,7 +194,7 @@ fn sum(endpoints: &[(std::net::SocketAddr, EndpointTotals)]) -> EndpointTotals {
     endpoints.iter().fold(EndpointTotals::default(), add)
 }
 
-/// Two samples, of which the differences are told.
+/// Two samples, whose differences are shown.
 struct Since<'a> {
     now: &'a Sample,
     before: &'a Sample,
@@ -282,7 +282,7 @@ fn requests(now: &Sample, since: Option<&Since<'_>>, counts: &Counts) -> Request
         faults: all.filter(|fault| fault.total > 0).collect(),
         ..Requests::default()
     };
-    // What was counted before the first sample is of a time that nobody knows.
+    // The counters of the first sample belong to an unknown period.
     if let Some(since) = since {
         requests.by_class = Some(counts.classes(since.seconds()));
         requests.latency = counts.latency(bounds);
@@ -342,7 +342,7 @@ fn findings(seen: &Seen) -> Findings {
             .into_iter()
             .map(|one| {
                 let (message, zh) = (one.message.clone(), one.zh.clone());
-                Found { id: one.id, verdict: one.verdict.name(), message, zh }
+                WorstFinding { id: one.id, verdict: one.verdict.name(), message, zh }
             })
             .collect(),
     }

@@ -1,4 +1,4 @@
-//! What the console looks at. Whoever serves hands it over; nothing is computed of it before somebody asks.
+//! The data that the console shows. The serving code hands it over; nothing is computed before a client asks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,7 +32,7 @@ impl Seen {
         }
     }
 
-    /// What is served; none before the first configuration.
+    /// The served objects; none before the first configuration.
     pub(super) fn served(&self) -> Option<Objects> {
         lock(&self.served).clone()
     }

@@ -1,12 +1,14 @@
-//! What `/console/state` and `/console/events` tell: the overview of a running Forebay, as JSON. These structs are the contract with
-//! whoever shows it, be it the console's page or a program. Fields may be added; none is renamed, and none changes its meaning.
+//! The answer of `/console/state` and the events of `/console/events`: the overview of a running Forebay, as
+//! JSON. These structs are the contract with its readers, the console's page and other programs. Fields may
+//! be added; none is renamed, and none changes its meaning.
 //!
-//! Names end with the unit. Rates are those of the last [`State::window_seconds`]; a field that nothing is known of is `null`.
+//! Names end with the unit. Rates are those of the last [`State::window_seconds`]; an unknown value is
+//! `null`.
 
 use doctor::Translated;
 use serde::Serialize;
 
-/// The overview.
+/// The overview of a Forebay.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct State {
@@ -18,10 +20,10 @@ pub(crate) struct State {
     pub(crate) at_seconds: f64,
     /// Time that the process has run.
     pub(crate) uptime_seconds: f64,
-    /// Time that all rates are about; null in the first state that a watcher gets where nobody has watched before, which has no rates.
+    /// Period of all rates; null in the first state after a time without watchers, which has no rates.
     pub(crate) window_seconds: Option<f64>,
-    /// Grows with everything that may change the lists of `/console/objects`, `/console/problems` and `/console/changes`: who has them
-    /// asks again when it has grown.
+    /// Grows with everything that may change the lists of `/console/objects`, `/console/problems` and
+    /// `/console/changes`: a client fetches the lists again when it has grown.
     pub(crate) revision: u64,
     pub(crate) configuration: Configuration,
     pub(crate) requests: Requests,
@@ -29,16 +31,18 @@ pub(crate) struct State {
     pub(crate) upstream: Upstream,
     pub(crate) tls: Tls,
     pub(crate) process: Process,
-    /// What the process may be short of.
+    /// Resources that the process may be short of.
     pub(crate) shortages: Vec<Shortage>,
     pub(crate) findings: Findings,
     pub(crate) problems: Problems,
     pub(crate) certificates: Certificates,
-    /// Routes with responses with 5xx within the last half minute, those with most of them first; at most ten.
+    /// Routes with responses with 5xx within the last half minute, those with most of them first; at most
+    /// ten.
     pub(crate) failing: Vec<Failing>,
 }
 
-/// A route that fails. Host, path, namespace, object, rule, service and service port are the labels of `/console/objects`.
+/// A route that fails. Host, path, namespace, object, rule, service and service port are the labels of
+/// `/console/objects`.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Failing {
@@ -64,7 +68,7 @@ pub(crate) struct Failing {
 pub(crate) struct Cause {
     /// As in `forebay_faults_total`; null where the endpoint returned the status itself.
     pub(crate) reason: Option<&'static str>,
-    /// What the reason means.
+    /// Meaning of the reason.
     pub(crate) meaning: &'static str,
     pub(crate) per_second: f64,
 }
@@ -91,7 +95,7 @@ pub(crate) struct Configuration {
     pub(crate) is_from_disk: bool,
 }
 
-/// Requests of clients. Those that no route took count in `per_second` and in `faults` alone.
+/// Requests of clients. Requests without a route count only in `per_second` and in `faults`.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Requests {
@@ -104,7 +108,7 @@ pub(crate) struct Requests {
     pub(crate) latency: Latency,
     /// The same for the part that the endpoint took.
     pub(crate) upstream_latency: Latency,
-    /// What went wrong since the start, by reason; reasons that have not occurred are left out.
+    /// Faults since the start, by reason; reasons that have not occurred are left out.
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -112,15 +116,15 @@ pub(crate) struct Requests {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Classes {
-    /// 1xx
+    /// Responses with status 1xx.
     pub(crate) informational: f64,
-    /// 2xx
+    /// Responses with status 2xx.
     pub(crate) success: f64,
-    /// 3xx
+    /// Responses with status 3xx.
     pub(crate) redirection: f64,
-    /// 4xx
+    /// Responses with status 4xx.
     pub(crate) client_error: f64,
-    /// 5xx
+    /// Responses with status 5xx.
     pub(crate) server_error: f64,
 }
 
@@ -131,8 +135,9 @@ pub(crate) struct Latency {
     pub(crate) p99: Option<Quantile>,
 }
 
-/// A quantile as a histogram knows it: the bucket that it is in, and an estimate within (as Prometheus' `histogram_quantile` makes it). Times
-/// of requests have two buckets for each power of two, from 24 us to 51 s.
+/// A quantile as a histogram knows it: the bucket that it is in, and an estimate within (as Prometheus'
+/// `histogram_quantile` makes it). Times of requests have two buckets for each power of two, from 24 us to 51
+/// s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "names end with their unit")]
@@ -145,7 +150,7 @@ pub(crate) struct Quantile {
     pub(crate) estimate_seconds: f64,
 }
 
-/// What went wrong for a reason.
+/// Faults with one reason.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fault {
@@ -153,7 +158,7 @@ pub(crate) struct Fault {
     pub(crate) reason: &'static str,
     /// Whose fault it is: `client`, `proxy` or `upstream`.
     pub(crate) side: &'static str,
-    /// What the reason means.
+    /// Meaning of the reason.
     pub(crate) meaning: &'static str,
     pub(crate) total: u64,
     pub(crate) per_second: Option<f64>,
@@ -163,7 +168,7 @@ pub(crate) struct Fault {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Connections {
-    /// Open.
+    /// Number of open ones.
     pub(crate) active: u64,
     /// Of these: a request's head is being read.
     pub(crate) reading: u64,
@@ -184,11 +189,11 @@ pub(crate) struct Upstream {
     pub(crate) idle: u64,
     /// Requests to endpoints a second, retries included.
     pub(crate) requests_per_second: Option<f64>,
-    /// Those that failed.
+    /// Requests that failed.
     pub(crate) failures_per_second: Option<f64>,
     /// Connections opened a second.
     pub(crate) opened_per_second: Option<f64>,
-    /// Requests that took an open connection, of those that took one or opened one: 0 to 1; null where there was neither.
+    /// Share of requests that reused a connection, from 0 to 1; null without requests.
     pub(crate) reuse_ratio: Option<f64>,
     /// Idle connections closed because of the cap, a second.
     pub(crate) evicted_per_second: Option<f64>,
@@ -215,7 +220,7 @@ pub(crate) struct Tls {
     pub(crate) resumed_ratio: Option<f64>,
 }
 
-/// What the process uses.
+/// Resources that the process uses.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Process {
@@ -236,7 +241,7 @@ pub(crate) struct Process {
 pub(crate) struct Shortage {
     /// `cpu_throttled`, `memory` and so on.
     pub(crate) of: &'static str,
-    /// What that is.
+    /// Meaning of the resource.
     pub(crate) meaning: &'static str,
     /// Share that is used, 0 to 1; of `loop_lag` seconds. Null where nothing is measured.
     pub(crate) ratio: Option<f64>,
@@ -244,7 +249,8 @@ pub(crate) struct Shortage {
     pub(crate) level: u64,
 }
 
-/// How many of the doctor's checks came to which verdict; `/doctor` has them in full. All are 0 before it has looked.
+/// How many of the doctor's checks came to which verdict; `/doctor` has them in full. All are 0 before it has
+/// looked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Findings {
     pub(crate) ok: usize,
@@ -252,12 +258,12 @@ pub(crate) struct Findings {
     pub(crate) warning: usize,
     pub(crate) failure: usize,
     /// Warnings and failures, the worst first.
-    pub(crate) worst: Vec<Found>,
+    pub(crate) worst: Vec<WorstFinding>,
 }
 
 /// A finding in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct WorstFinding {
     pub(crate) id: &'static str,
     /// `warning` or `failure`.
     pub(crate) verdict: &'static str,
@@ -280,7 +286,7 @@ pub(crate) struct Problems {
 pub(crate) struct Certificates {
     pub(crate) total: usize,
     pub(crate) expired: usize,
-    /// Those that end within 14 days.
+    /// Certificates that expire within 14 days.
     pub(crate) ending_soon: usize,
     /// End of the one that ends first, in seconds since 1970.
     pub(crate) first_end_seconds: Option<i64>,

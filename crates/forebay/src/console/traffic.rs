@@ -1,6 +1,6 @@
 //! `/console/traffic`: rates and times of each route, cluster, endpoint and service, of the last few seconds.
 //!
-//! Numbers are kept only while somebody asks for them.
+//! Samples are kept only while clients request them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -22,8 +22,8 @@ const MEASUREMENTS: usize = 5;
 /// Time after the last question from which nothing more is kept.
 const ASKED_WITHIN: Duration = Duration::from_secs(15);
 
-/// What `/console/traffic` tells. Routes and clusters without requests in this time are left out, and so are endpoints that no worker
-/// knows.
+/// The answer of `/console/traffic`. Routes and clusters without requests in this time are left out, and so
+/// are endpoints that no worker knows.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Traffic {
@@ -35,7 +35,8 @@ pub(crate) struct Traffic {
     pub(crate) services: Vec<ServiceTraffic>,
 }
 
-/// The requests of a route, which is known by what its metrics are labelled with. Routes with the same labels are one here.
+/// The requests of a route, which is known by what its metrics are labelled with. Routes with the same labels
+/// are one here.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RouteTraffic {
@@ -69,7 +70,7 @@ pub(crate) struct ClusterTraffic {
     pub(crate) latency: Latency,
     /// Requests that wait for a place.
     pub(crate) queued: u64,
-    /// What is known of the load of its endpoints; empty where no route asks for that (`forebay.io/overload`).
+    /// Loads of its endpoints; empty where no route has limits (`forebay.io/overload`).
     pub(crate) loads: Vec<Load>,
 }
 
@@ -96,9 +97,9 @@ pub(crate) struct EndpointTraffic {
     pub(crate) regretted_per_second: f64,
     /// All requests fail, or nearly all: at most one in a hundred has got a response with a status below 500.
     pub(crate) is_failing: bool,
-    /// Connections opened.
+    /// Connections opened per second.
     pub(crate) opened_per_second: f64,
-    /// Requests that took an open connection, of those that took one or opened one; null where there was neither.
+    /// Share of requests that reused a connection; null without requests.
     pub(crate) reuse_ratio: Option<f64>,
     /// Connections that are open, in use or idle.
     pub(crate) open: u64,
@@ -145,18 +146,18 @@ pub(crate) struct ServiceTraffic {
 /// Collects what [`Traffic`] is made from.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// When somebody last asked.
+    /// Time of the last request.
     asked: Option<Instant>,
     /// The time between two measurements, and what was counted in it.
     measured: VecDeque<(f64, ByRoute)>,
-    /// What was there at the beginning and end of that time.
+    /// Totals at the beginning and end of that time.
     totals: VecDeque<(Instant, Totals)>,
 }
 
 /// By the address of labels, which are held: no other labels get it.
 pub(super) type ByRoute = HashMap<usize, (Arc<Labels>, ByCanary)>;
 
-/// By the labels themselves, whoever has them.
+/// Counters by the value of the labels, whichever allocation holds them.
 type ByLabels = HashMap<Arc<Labels>, ByCanary>;
 
 /// By the cluster of the canary that was chosen, or none for the Service of the route.
@@ -172,7 +173,7 @@ impl Collected {
         self.asked = Some(Instant::now());
     }
 
-    /// Whether anybody has asked lately; what is kept is forgotten if not.
+    /// Whether there was a request lately; if not, the samples are dropped.
     pub(super) fn is_asked_for(&mut self) -> bool {
         let is_asked = self.asked.is_some_and(|asked| asked.elapsed() < ASKED_WITHIN);
         if !is_asked {
@@ -340,7 +341,8 @@ fn route(labels: &Labels, counts: &ByCanary, seconds: f64) -> RouteTraffic {
     }
 }
 
-/// Requests are counted by route; those of a route are for the cluster of its Service, or of the canary that was chosen.
+/// Requests are counted by route; those of a route are for the cluster of its Service, or of the canary that
+/// was chosen.
 fn clusters(by_route: &ByLabels, seconds: f64, registry: &Registry) -> Vec<ClusterTraffic> {
     let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
     for (labels, of_route) in by_route {

@@ -9,15 +9,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use lab::inside;
 
 use super::scene::Scene;
 use super::table::Table;
 use super::{Demo, Interrupt, page, programs};
-use crate::bench::report;
-use crate::cli::{Cli, Command};
+use crate::bench::{self, Bench, report};
 use crate::doctor::show::{brief, has_colour};
 use crate::output::print;
 pub(super) use loads::Loads;
@@ -26,12 +25,12 @@ const NAME_WIDTH: usize = 44;
 const WITHOUT: &str =
     "cases happen in network namespaces, of which `forebay demo` and `forebay demo --case c` have no need";
 
-/// Which case.
+/// The field cases that can be reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Case {
     /// An ingress halves the QPS: it opens a connection to the Pod for each request.
     A,
-    /// What an ingress can do at best: requests, TLS connections and bytes on one CPU.
+    /// The best that an ingress can do: requests, TLS connections and bytes on one CPU.
     C,
     /// Keepalive that made things worse: a cap closes what the next burst opens.
     D,
@@ -68,18 +67,22 @@ pub(super) fn run(case: Case, options: &Demo) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A command line of `forebay bench`.
+#[derive(Parser)]
+struct BenchLine {
+    #[command(flatten)]
+    bench: Bench,
+}
+
 /// `forebay bench sweep`, briefly.
 fn at_best(options: &Demo) -> anyhow::Result<ExitCode> {
     print(
         "Field case C: what an ingress can do at best. Forebay has one CPU; load and Pod have others, or share it.\n\n",
     )?;
     let duration = format!("{}ms", (options.duration / 4).as_millis());
-    let line = ["forebay", "bench", "sweep", "--cpus", "1", "--duration", &duration].map(OsString::from);
+    let line = ["forebay bench", "sweep", "--cpus", "1", "--duration", &duration].map(OsString::from);
     let report = options.report.iter().flat_map(|file| ["--report".into(), file.into()]);
-    match Cli::try_parse_from(line.into_iter().chain(report))?.command {
-        Command::Bench(sweep) => crate::bench::run(*sweep),
-        _ => bail!("the command line is not that of a sweep"),
-    }
+    bench::run(BenchLine::try_parse_from(line.into_iter().chain(report))?.bench)
 }
 
 /// Plays the scenes, one after the other, and prints what each came to.

@@ -1,7 +1,7 @@
-//! What an ingress costs: field case A, with clients that connect for each request.
+//! The cost of an ingress: field case A, with clients that connect for each request.
 //!
-//! Three ways to the same Pod take turns: none between, an ingress that connects to the Pod for each request, and Forebay as it is.
-//! The second is Forebay with a pool of none, so that nothing differs but what is asked about.
+//! Three ways to the same Pod alternate: a direct one, an ingress that connects to the Pod for each request,
+//! and Forebay as it is. The second is Forebay without a pool, so that only the pool differs.
 
 use std::io::{IsTerminal, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,7 +22,7 @@ use crate::output::print;
 
 const MANIFESTS: &str = include_str!("demo.yaml");
 const HOST: &str = "demo.localhost";
-/// Where Forebay listens, if nobody else does.
+/// The port where Forebay listens, if it is free.
 const LIKELY_PORT: u16 = 8080;
 const CLIENTS: usize = 200;
 /// The ways take turns, so that whatever else the machine does hits all alike.
@@ -42,7 +42,7 @@ struct Stage {
 }
 
 /// A way to the Pod, and what came of it.
-struct Way {
+struct TargetCost {
     name: &'static str,
     target: SocketAddr,
     requests: u64,
@@ -70,7 +70,7 @@ pub(super) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// In words, what the two shares of the direct rate say: with a connection for each request, and with kept
+/// The conclusion from the two shares of the direct rate: with a connection for each request, and with kept
 /// connections.
 fn conclusion(each: f64, kept: f64) -> String {
     let verdict = if kept >= 1.0 {
@@ -108,8 +108,8 @@ impl Stage {
         Ok(Stage { without_reuse, forebay, pod, address })
     }
 
-    fn measure(&self, round: Duration, interrupt: &Interrupt) -> anyhow::Result<[Way; 3]> {
-        let way = |name, target| Way { name, target, requests: 0, seconds: 0.0, opened: 0 };
+    fn measure(&self, round: Duration, interrupt: &Interrupt) -> anyhow::Result<[TargetCost; 3]> {
+        let way = |name, target| TargetCost { name, target, requests: 0, seconds: 0.0, opened: 0 };
         let mut ways = [
             way("straight to the Pod", self.address),
             way("an ingress that connects for each request", self.without_reuse.http),
@@ -135,7 +135,7 @@ impl Stage {
         Ok(ways)
     }
 
-    fn round(&self, way: &mut Way, duration: Duration) -> anyhow::Result<()> {
+    fn round(&self, way: &mut TargetCost, duration: Duration) -> anyhow::Result<()> {
         let plan = Plan {
             host: HOST.into(),
             connections: CLIENTS,
@@ -160,7 +160,7 @@ impl Stage {
         said["accepted"].as_u64().with_context(|| format!("process {} says {said}", self.pod.program.pid()))
     }
 
-    /// What to do with it, or next.
+    /// Suggestions for the next steps.
     fn invitation(&self, stays: bool) -> String {
         let (http, admin) = (self.forebay.http, self.forebay.admin);
         let port = http.port();
@@ -187,7 +187,7 @@ fn show_progress(text: &str) {
     }
 }
 
-impl Way {
+impl TargetCost {
     /// The cells of its row. `share` is its part of the direct rate.
     fn cells(&self, share: f64) -> [String; 3] {
         let opened = self.opened as f64 / self.requests.max(1) as f64;
@@ -211,7 +211,7 @@ mod tests {
             "{costly}"
         );
         assert!(conclusion(0.48, 0.8).starts_with("Forebay leaves 80 % of the QPS here. "));
-        // More than all is what a Pod at its limit shows where runs differ.
+        // A share above 1 occurs for a Pod at its limit, where runs differ.
         for each in [0.95, 1.03] {
             let hidden = conclusion(each, 2.5);
             assert!(!hidden.contains("leaves") && hidden.contains("--case e"), "{hidden}");

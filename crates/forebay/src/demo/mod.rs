@@ -1,6 +1,7 @@
 //! `forebay demo`: what an ingress costs, measured here and now, and the field cases made to happen.
 //!
-//! This binary is all that it needs: servers, clients and proxies are processes and threads of it. It leaves nothing running.
+//! This binary is all that it needs: servers, clients and proxies are processes and threads of it. It leaves
+//! nothing running.
 
 mod cases;
 mod cost;
@@ -9,6 +10,7 @@ mod programs;
 mod scene;
 mod table;
 
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -43,7 +45,21 @@ pub(crate) struct Demo {
     inside: bool,
 }
 
-/// Whether somebody wants this to end.
+/// Options of `forebay plain-proxy`.
+#[derive(Args, Debug)]
+pub(crate) struct PlainProxy {
+    /// Address to listen at.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// Idle connections that are kept to each Pod.
+    #[arg(long, value_name = "N")]
+    keepalive: usize,
+    /// Addresses of the Pods.
+    #[arg(value_name = "ADDRESS:PORT", required = true)]
+    backends: Vec<SocketAddr>,
+}
+
+/// Whether a signal has asked to end.
 #[derive(Clone, Debug, Default)]
 struct Interrupt(Arc<AtomicBool>);
 
@@ -57,14 +73,14 @@ pub(crate) fn run(options: &Demo) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs the proxy that cases have in place of Forebay, until the process ends.
-pub(crate) fn plain_proxy(options: &crate::cli::PlainProxy) -> anyhow::Result<ExitCode> {
-    let listener = std::net::TcpListener::bind(options.listen)?;
+pub(crate) fn plain_proxy(options: &PlainProxy) -> anyhow::Result<ExitCode> {
+    let listener = TcpListener::bind(options.listen)?;
     bench::plain_proxy::serve(&listener, &options.backends, options.keepalive)?;
     Ok(ExitCode::SUCCESS)
 }
 
 impl Interrupt {
-    /// Takes the signals that would end the process, so that what it has started ends first.
+    /// Handles the signals that would end the process, so that its children end first.
     fn install() -> anyhow::Result<Interrupt> {
         let interrupt = Interrupt::default();
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP]

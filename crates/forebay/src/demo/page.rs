@@ -1,4 +1,4 @@
-//! The page of a case: its figures, what happened over time, and what the doctor says.
+//! The page of a case: its figures, its course over time, and the doctor's findings.
 //!
 //! Must not be in here: HTML and SVG, which are in the crate `bench`.
 

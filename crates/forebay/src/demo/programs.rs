@@ -1,6 +1,6 @@
 //! The processes of a demonstration: each is this binary once more.
 //!
-//! Must not be in here: what is measured.
+//! Must not be in here: measurements.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use lab::{Duty, Program, Quota};
 use tempfile::TempDir;
 
-/// What the Pod of field case A has of a CPU (`cpu: 60m`).
+/// Share of a CPU that the Pod of field case A has (`cpu: 60m`).
 pub(super) const POD_PERCENT: u32 = 6;
 /// Short, so that a Pod that has used up its share waits milliseconds and not tenths of a second.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -30,7 +30,8 @@ pub(super) struct Serve {
     pub(super) admin: SocketAddr,
 }
 
-/// A Pod with a share of a CPU. Fields are dropped in this order, but for a quota, whose cgroup can go when its processes are gone.
+/// A Pod with a share of a CPU. Fields are dropped in this order, but for a quota, whose cgroup can go when
+/// its processes are gone.
 pub(super) struct Pod {
     duty: Option<Duty>,
     pub(super) program: Program,
@@ -70,7 +71,8 @@ pub(super) fn this_binary(command: &str) -> anyhow::Result<Command> {
     Ok(this)
 }
 
-/// A folder for what the programs read and say. A container may have no `/tmp`, or one that cannot be written to.
+/// A folder for the programs' files and output. A container may have no `/tmp`, or one that cannot be written
+/// to.
 pub(super) fn folder() -> anyhow::Result<TempDir> {
     let elsewhere = |_| tempfile::tempdir_in(SHARED_MEMORY);
     tempfile::tempdir().or_else(elsewhere).with_context(|| {

@@ -1,6 +1,7 @@
-//! A scene of a case: a load through one proxy, what the kernel counts in that proxy's namespace meanwhile, and what the doctor says.
+//! A scene of a case: a load through one proxy, the kernel's counters in that proxy's namespace meanwhile,
+//! and the doctor's findings.
 //!
-//! Must not be in here: what a case is about.
+//! Must not be in here: the subject of a case.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +17,15 @@ use lab::{Network, Program};
 
 use super::programs::{self, Pod};
 
-/// How often the kernel is asked.
+/// Interval of the samples.
 const LOOK: Duration = Duration::from_millis(100);
-/// The host that is asked for.
+/// Host of the requests.
 pub(super) const HOST: &str = "web.test";
 /// The kernel parameter with the ports that connects may use.
 const PORT_RANGE: &str = "ipv4/ip_local_port_range";
 const MANIFESTS: &str = include_str!("case.yaml");
 
-/// What happened.
+/// Results of a scene.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) outcome: Outcome,
@@ -33,7 +34,7 @@ pub(super) struct Scene {
     pub(super) findings: Vec<Finding>,
 }
 
-/// A moment.
+/// Counters at one moment.
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub(super) seconds: f64,

@@ -1,6 +1,6 @@
 //! Rows of figures that are printed as they come.
 //!
-//! Must not be in here: what the figures are.
+//! Must not be in here: the figures.
 
 use std::fmt::Write as _;
 

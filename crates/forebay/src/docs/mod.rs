@@ -1,5 +1,5 @@
-//! Writes docs/compatibility.md, docs/doctor.md, the table in docs/policy.md and the definition of `ForebayPolicy` from the tables that the
-//! code uses; a test fails if they differ.
+//! Writes docs/compatibility.md, docs/doctor.md, the table in docs/policy.md and the definition of
+//! `ForebayPolicy` from the tables that the code uses; a test fails if they differ.
 
 mod yaml;
 

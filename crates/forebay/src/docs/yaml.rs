@@ -1,6 +1,6 @@
-//! Values as YAML that people can read: blocks, and texts in quotes where they need them.
+//! Values as YAML for people: blocks, and texts in quotes where they need them.
 //!
-//! Never in here: what is written.
+//! Never in here: the documents.
 
 use std::fmt::Write;
 

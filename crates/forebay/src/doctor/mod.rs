@@ -33,17 +33,18 @@ pub(crate) struct Doctor {
     /// Form of the output.
     #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
     output: Format,
-    /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else English]. JSON has both.
+    /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else English].
+    /// JSON has both.
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     lang: Option<Language>,
 }
 
 #[derive(Debug, Subcommand)]
 enum DoctorCommand {
-    /// Write what the checks read into a tar, to be judged on another machine with --root: files of /proc and /sys and a summary of
-    /// sockets; no environment, no command lines.
+    /// Write what the checks read into a tar, to be judged on another machine with --root: files of /proc and
+    /// /sys and a summary of sockets; no environment, no command lines.
     Capture {
-        /// The tar.
+        /// The tar to write.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         #[command(flatten)]
@@ -51,23 +52,25 @@ enum DoctorCommand {
     },
 }
 
-/// What is looked at.
+/// Options that select the subject.
 #[derive(Args, Debug)]
 struct Looking {
     /// How long to watch: many checks compare two samples.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "5s")]
     watch: Duration,
-    /// A process, such as the proxy's; its descendants and its network namespace are examined. Without this, what
-    /// listens in the present namespace.
+    /// A process, such as the proxy's; its descendants and its network namespace are examined. Without this,
+    /// what listens in the present namespace.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Also examine the cgroups of all Pods of this node.
     #[arg(long)]
     pods: bool,
-    /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from where the process is.
+    /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from
+    /// where the process is.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
-    /// Kernel parameters to compare with instead of the host's, as `sysctl -a` prints them on the machine that a service came from.
+    /// Kernel parameters to compare with instead of the host's, as `sysctl -a` prints them on the machine
+    /// that a service came from.
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
 }
@@ -98,7 +101,7 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     Ok(exit_code(worst(&findings)))
 }
 
-/// The exit status of a command that tells findings.
+/// The exit status of a command that prints findings.
 pub(crate) fn exit_code(worst: Verdict) -> ExitCode {
     ExitCode::from(match worst {
         Verdict::Ok | Verdict::Unknown => 0,
@@ -166,7 +169,7 @@ impl Looking {
 mod tests {
     use observe::{Kind, METRICS};
 
-    /// A metric under another name would make the checks that read it "could not look", which nobody would notice.
+    /// A renamed metric would silently leave the checks that read it without data.
     #[test]
     fn what_checks_read_is_what_the_proxy_shows() {
         for name in doctor::METRICS_READ {

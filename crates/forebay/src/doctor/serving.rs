@@ -12,8 +12,8 @@ use crate::machine;
 /// Time until the first findings.
 const FIRST_AFTER: Duration = Duration::from_secs(1);
 
-/// Time between two samples from then on. A sample takes 20 ms of CPU time on a machine with 70 processes, and more with many
-/// sockets: less than a thousandth of a CPU.
+/// Time between two samples from then on. A sample takes 20 ms of CPU time on a machine with 70 processes,
+/// and more with many sockets: less than a thousandth of a CPU.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The latest findings; empty before the second sample.

@@ -62,7 +62,7 @@ pub(crate) fn show<Name: AsRef<str>>(
     let _ = writeln!(text, "    {}{}", words.see, page(&finding.doc, language));
 }
 
-/// Prints one finding in English with its remedy, where what it is about has been told.
+/// Prints one finding in English with its remedy, without its evidence and references.
 pub(crate) fn brief(text: &mut String, finding: &Finding, colour: bool) {
     let mut whole = String::new();
     show(&mut whole, finding, Language::En, colour);
@@ -109,7 +109,8 @@ impl Words {
     }
 }
 
-/// The message and the remedy. They are English where whoever found this does not know the language.
+/// The message and the remedy. They are English where the process that made the finding does not know the
+/// language.
 fn told<Name>(finding: &Finding<Name>, language: Language) -> (&str, &str) {
     if language == Language::Zh && !finding.zh.is_empty() {
         return (&finding.zh.message, &finding.zh.remedy);
@@ -153,8 +154,9 @@ fn columns(heading: &str) -> usize {
 
 fn summary<Name>(findings: &[Finding<Name>], language: Language) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (failures, warnings, unknown) =
-        (count(Verdict::Failure), count(Verdict::Warning), count(Verdict::Unknown));
+    let failures = count(Verdict::Failure);
+    let warnings = count(Verdict::Warning);
+    let unknown = count(Verdict::Unknown);
     if language == Language::Zh {
         let mut parts = vec![format!("{} 项正常", count(Verdict::Ok))];
         parts.extend((failures > 0).then(|| format!("{failures} 项故障")));

@@ -1,4 +1,4 @@
-//! What `forebay convert` makes serves what the Ingresses served: both are asked about the same requests.
+//! The output of `forebay convert` serves the same as the Ingresses: both are compared on the same requests.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use proxy::guard::Relief;
 use testkit::Authority;
 use testkit::manifest::tls_secret;
 
-use super::{Objects, Question, Told, tell};
+use super::{Objects, Question, Report, report};
 
 /// Annotations of an Ingress, and its paths with their types.
 type Case = (&'static [(&'static str, &'static str)], &'static [(&'static str, &'static str)]);
@@ -66,7 +66,7 @@ const TARGETS: &[&str] = &[
     "/APP",
 ];
 
-/// What a client and an endpoint see.
+/// The response to the client and the request to the endpoint.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     status: Option<u16>,
@@ -104,7 +104,7 @@ fn what_is_made_serves_what_was_served() {
     assert!(silent.is_empty(), "{silent}");
 }
 
-/// What the manifests have to say about a difference; nothing excuses any other one.
+/// A remark in the manifests that explains a difference; no other difference is allowed.
 fn remark(case: &Case, question: &Question, then: &Seen, now: &Seen) -> Option<&'static str> {
     let has = |names: &[&str]| case.0.iter().any(|(name, _)| names.contains(name));
     let redirects = |seen: &Seen| seen.location.is_some();
@@ -152,7 +152,7 @@ fn questions() -> impl Iterator<Item = Question> {
 }
 
 fn seen(objects: &Objects, question: &Question) -> Seen {
-    let told: Told = tell(objects, question, Relief::default()).expect("a request");
+    let told: Report = report(objects, question, Relief::default()).expect("a request");
     let to = told.destinations.first();
     let lines = to.map(|to| to.request.lines().map(str::to_owned).collect()).unwrap_or_default();
     Seen {

@@ -1,13 +1,14 @@
 //! `forebay explain`: what becomes of a request, step by step, and which object asks for each step.
 //!
-//! What becomes of it says the code that serves ([`proxy::explain`]); here the objects are added that the steps come from.
+//! What becomes of it says the code that serves ([`proxy::explain`]); here the objects are added that the
+//! steps come from.
 
 #[cfg(test)]
 mod converted;
 mod question;
+mod report;
 mod show;
 mod sources;
-mod told;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use crate::ask::ask;
 use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
 pub(crate) use question::Question;
+pub(crate) use report::{Report, report};
 pub(crate) use sources::Objects;
-pub(crate) use told::{Told, tell};
 
-/// The admin server that is asked where nothing else is named.
+/// The admin server that is queried by default.
 const LOCAL: &str = "http://127.0.0.1:10254";
 
 /// The exit status says whether the request is served: 0 if so, 1 if it is refused or answered with an error.
@@ -36,7 +37,7 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
     };
     let told = match source {
         Some(source) => {
-            tell(&objects(&options.api_server, options.reading, source)?, &question, Relief::default())?
+            report(&objects(&options.api_server, options.reading, source)?, &question, Relief::default())?
         }
         None => running(options.admin.as_deref(), &question)?,
     };
@@ -44,7 +45,7 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
 }
 
 /// Asks a running Forebay.
-fn running(admin: Option<&str>, question: &Question) -> anyhow::Result<Told> {
+fn running(admin: Option<&str>, question: &Question) -> anyhow::Result<Report> {
     let told = ask(admin.unwrap_or(LOCAL), Method::GET, &question.target()?);
     match admin {
         Some(_) => told,
@@ -55,7 +56,7 @@ fn running(admin: Option<&str>, question: &Question) -> anyhow::Result<Told> {
 }
 
 /// Prints an explanation.
-pub(crate) fn print(told: &Told, output: Output) -> anyhow::Result<ExitCode> {
+pub(crate) fn print(told: &Report, output: Output) -> anyhow::Result<ExitCode> {
     let text = match output {
         Output::Text => show::text(told),
         Output::Json => format!("{}\n", serde_json::to_string_pretty(told)?),

@@ -1,4 +1,4 @@
-//! A request to explain: what the user says of it, and the head that this makes.
+//! A request to explain: the user's description, and the head made from it.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -17,7 +17,7 @@ pub(crate) const QUESTION_BYTES_MAX: usize = 16 << 10;
 pub(crate) struct Question {
     pub(crate) url: String,
     pub(crate) method: String,
-    /// `Name: value`
+    /// Headers in the form `Name: value`.
     pub(crate) headers: Vec<String>,
     pub(crate) client: IpAddr,
 }
@@ -32,7 +32,8 @@ pub(super) struct Sent {
 }
 
 impl Question {
-    /// What a client sends: its request line, `Host` unless the user gives another one, and the user's headers.
+    /// The head that a client sends: its request line, `Host` unless the user gives another one, and the
+    /// user's headers.
     pub(super) fn sent(&self) -> anyhow::Result<Sent> {
         let uri: Uri = self.url.parse().with_context(|| format!("{} is no URL", self.url))?;
         let is_tls = match uri.scheme_str() {
@@ -70,10 +71,11 @@ impl Question {
         Ok(Sent { is_tls, port, server_name, head })
     }
 
-    /// What an admin server is asked for.
+    /// The target of the query to an admin server.
     ///
     /// # Errors
-    /// When the question is no request.
+    ///
+    /// The question is no valid request.
     pub(crate) fn target(&self) -> anyhow::Result<String> {
         self.sent()?;
         Ok(format!("/explain?{}", self.query()))
@@ -88,12 +90,15 @@ impl Question {
         pairs.into_iter().chain(headers).map(pair).collect::<Vec<_>>().join("&")
     }
 
-    /// Reads what [`query`](Self::query) wrote, or somebody by hand.
+    /// Reads a query that [`query`](Self::query) or a user wrote.
     pub(crate) fn of_query(query: &str) -> anyhow::Result<Self> {
         if query.len() > 3 * QUESTION_BYTES_MAX {
             bail!("the question is too long");
         }
-        let (mut url, mut method, mut headers, mut client) = (None, "GET".to_owned(), Vec::new(), None);
+        let mut url = None;
+        let mut method = "GET".to_owned();
+        let mut headers = Vec::new();
+        let mut client = None;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let value = decode(value).with_context(|| format!("{name} cannot be read"))?;

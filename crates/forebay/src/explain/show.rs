@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use control::legible;
 
+use super::report::{Report, ReportedDestination};
 use super::sources::Source;
-use super::told::{Told, ToldDestination};
 
 /// The whole explanation.
-pub(super) fn text(told: &Told) -> String {
+pub(super) fn text(told: &Report) -> String {
     let mut out = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(out, "{:<13}{}", format!("{name}:"), legible::line(value));
@@ -55,7 +55,7 @@ pub(super) fn text(told: &Told) -> String {
     legible::lines(&out).into_owned()
 }
 
-fn destination(out: &mut String, to: &ToldDestination) {
+fn destination(out: &mut String, to: &ReportedDestination) {
     let _ = writeln!(out, "Upstream:    {} ({})", to.upstream, to.protocol);
     if let Some(choice) = &to.choice {
         let _ = writeln!(out, "  Chosen:    {choice}");
@@ -77,7 +77,8 @@ fn head(out: &mut String, name: &str, head: &str) {
     }
 }
 
-/// `rewrite-target: /$1 (Ingress default/web, web.yaml:12)`. Of a value with several lines the first is shown.
+/// `rewrite-target: /$1 (Ingress default/web, web.yaml:12)`. Of a value with several lines the first is
+/// shown.
 fn of_source(source: &Source) -> String {
     let mut lines = source.value.lines();
     let first = lines.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which annotations and keys of the `ConfigMap` put a step there, and the objects that carry them.
+//! The annotations and keys of the `ConfigMap` that cause a step, and the objects that carry them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proxy::explain::Stage;
 use routing::Snapshot;
 use serde::{Deserialize, Serialize};
 
-/// What is served, and the objects that it comes from.
+/// The served configuration, and the objects that it was made from.
 #[derive(Clone)]
 pub(crate) struct Objects {
     pub(crate) snapshot: Arc<Snapshot>,
@@ -32,18 +32,18 @@ pub(super) struct Source {
 /// Whose annotations count for a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Those of the object that declares the route.
+    /// Annotations of the object that declares the route.
     Route,
-    /// Those of all objects with the host, since it is one for all of them.
+    /// Annotations of all objects with the host, which they share.
     Host,
-    /// Those of canaries of the path.
+    /// Annotations of canaries of the path.
     Canary,
-    /// Nobody's: there are keys alone.
+    /// No object: only keys can cause the step.
     Nobody,
 }
 
-/// What the step is called, whose annotations count, and the names that can put it there: of annotations, of keys, and of fields of rules
-/// of the Gateway API.
+/// For each step its name, the objects whose annotations count, and the names that can cause it: of
+/// annotations, of keys, and of fields of rules of the Gateway API.
 const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
     (Stage::BlockedHeaders, "blocked headers", Whose::Nobody, &["block-user-agents", "block-referers"]),
     (Stage::Route, "route", Whose::Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
@@ -61,7 +61,7 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
     ),
     (Stage::AppRoot, "app root", Whose::Host, &["app-root"]),
     (Stage::HostScript, "host's snippet", Whose::Host, &["server-snippet"]),
-    (Stage::Place, "location of a snippet", Whose::Host, &["server-snippet"]),
+    (Stage::Location, "location of a snippet", Whose::Host, &["server-snippet"]),
     (Stage::BodyLength, "body length", Whose::Route, &["proxy-body-size"]),
     (
         Stage::Closed,
@@ -335,12 +335,13 @@ fn names(stage: Stage) -> (&'static str, Whose, &'static [&'static str]) {
     found.map_or(("step", Whose::Nobody, &[]), |(_, name, whose, names)| (name, *whose, names))
 }
 
-/// Whether the step is there by default where no annotation and no key puts it there, and not because an Ingress has a rule.
+/// Whether the step is there by default where no annotation and no key puts it there, and not because an
+/// Ingress has a rule.
 pub(super) fn has_default(stage: Stage) -> bool {
     !matches!(stage, Stage::Route | Stage::Backend)
 }
 
-/// What a step is called.
+/// The name of a step.
 pub(super) fn name(stage: Stage) -> &'static str {
     names(stage).0
 }
@@ -356,7 +357,8 @@ impl Objects {
         same.or_else(|| all().find(|(other, _)| *other == route)).map(|(_, origin)| origin)
     }
 
-    /// What puts a step there: annotations of Ingresses and fields of policies, or else keys of the `ConfigMap`. None where it is so by default.
+    /// The causes of a step: annotations of Ingresses and fields of policies, or else keys of the
+    /// `ConfigMap`. None if the step is a default.
     pub(super) fn sources(&self, stage: Stage, route: Option<&Arc<Route>>) -> Vec<Source> {
         let (_, whose, names) = names(stage);
         let of_annotations = self.carriers(whose, route).flat_map(|ingress| self.annotations(ingress, names));

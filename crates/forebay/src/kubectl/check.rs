@@ -1,4 +1,5 @@
-//! `kubectl forebay check`: what `forebay check` says of a cluster, read with the flags of the Forebay that runs in it.
+//! `kubectl forebay check`: what `forebay check` says of a cluster, read with the flags of the Forebay that
+//! runs in it.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -25,7 +25,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the kubeconfig; asks nobody yet.
+    /// Reads the kubeconfig; makes no request yet.
     pub(super) async fn open(reach: &Reach) -> anyhow::Result<Self> {
         let address = UserAddress {
             kubeconfig: reach.kubeconfig.clone(),
@@ -78,7 +78,7 @@ impl Cluster {
         Ok(pods)
     }
 
-    /// What was looked for in vain.
+    /// The message for a search without a result.
     pub(super) fn none_found(&self) -> String {
         let of = match &self.namespace {
             Some(namespace) => format!("namespace {namespace}"),

@@ -1,7 +1,8 @@
-//! What the shell is offered behind `kubectl forebay`: kubectl runs the program under the name `kubectl_complete-forebay` for it.
+//! Completions for the shell behind `kubectl forebay`: kubectl runs the program under the name
+//! `kubectl_complete-forebay` for them.
 //!
-//! As kubectl wants it, each line is a word and its meaning, and the last one says that files are none of them (cobra's
-//! `ShellCompDirectiveNoFileComp`).
+//! As kubectl requires, each line is a word and its meaning, and the last one says that files are not
+//! completed (cobra's `ShellCompDirectiveNoFileComp`).
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -14,7 +15,7 @@ use crate::cli::Plugin;
 /// The name by which kubectl finds what completes a plugin's command line.
 const COMPLETER: &str = "kubectl_complete-forebay";
 
-/// Tells the shell to offer no files.
+/// The directive by which the shell completes no files.
 const NO_FILES: &str = ":4";
 
 /// Whether the program runs under its name as what completes.
@@ -22,7 +23,7 @@ pub(crate) fn is_completer(program: &OsStr) -> bool {
     Path::new(program).file_stem().is_some_and(|name| name == COMPLETER)
 }
 
-/// What may stand in the place of the last word.
+/// Completions for the last word.
 pub(crate) fn offers(words: &[String]) -> String {
     let mut plugin = Plugin::command();
     plugin.build();

@@ -1,4 +1,4 @@
-//! `kubectl forebay doctor`: what the doctor's checks find at each Forebay.
+//! `kubectl forebay doctor`: the findings of the doctor's checks at each Forebay.
 
 use std::process::ExitCode;
 
@@ -14,13 +14,13 @@ use crate::doctor::{exit_code, show, worst};
 use crate::language::Language;
 use crate::output;
 
-/// What `/doctor` says.
+/// The answer of `/doctor`.
 #[derive(Deserialize)]
 struct Page {
     findings: Vec<Finding<String>>,
 }
 
-/// What was heard of one Pod.
+/// The answer of one Pod.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Examined {

@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::forward::AdminLink;
 use super::pods::ForebayPod;
 use crate::cli::{Asked, Output};
-use crate::explain::{self, Question, Told};
+use crate::explain::{self, Question, Report};
 use crate::output;
 
 /// Asks the Pods that are ready, one after the other, until one answers.
@@ -31,6 +31,6 @@ pub(super) async fn run(cluster: &Cluster, asked: Asked, form: Output) -> anyhow
     })?)
 }
 
-async fn ask(cluster: &Cluster, pod: &ForebayPod, target: &str) -> anyhow::Result<Told> {
+async fn ask(cluster: &Cluster, pod: &ForebayPod, target: &str) -> anyhow::Result<Report> {
     AdminLink::open(cluster, pod).await?.get(target).await
 }

@@ -1,4 +1,4 @@
-//! The flags of `forebay serve` that a Pod has: what it takes to read a cluster as that Pod does.
+//! The flags of `forebay serve` in a Pod: those that are needed to read a cluster as that Pod does.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ pub(super) struct HowToRead {
     pub(super) scope: Scope,
 }
 
-/// Takes the flags of a Pod, if there is one, and then those that the user gives, which come before them.
+/// Combines the flags of a Pod, if there is one, with the user's, which take precedence.
 pub(super) fn how_to_read(pod: Option<&ForebayPod>, further: Vec<String>) -> anyhow::Result<HowToRead> {
     let of_pod = pod.map(|pod| pod.arguments.clone()).unwrap_or_default();
     let of_pod = if of_pod.is_empty() { vec!["serve".to_owned()] } else { of_pod };

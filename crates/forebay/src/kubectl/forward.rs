@@ -1,5 +1,5 @@
-//! The admin server of a Pod, over a port that the API server forwards to it. It takes that for a client on the Pod's own machine, to whom it
-//! tells everything.
+//! The admin server of a Pod, over a port that the API server forwards. The admin server sees a client on the
+//! Pod's own machine, which may read everything.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::pods::ForebayPod;
 use super::right::Right;
 use crate::ask::{Answer, Conversation};
 
-/// Pods that are asked at a time. Each is a connection to the API server.
+/// Pods that are queried at a time. Each is a connection to the API server.
 pub(super) const PODS_AT_ONCE: usize = 16;
 
-/// What the admin server is called: a name that it has wherever it is.
+/// Host name of the admin server: one that is valid wherever it runs.
 const HOST: &str = "localhost";
 
 /// Time for the reason why a forwarded port was closed, which comes beside the stream.
@@ -34,7 +34,7 @@ pub(super) struct AdminLink {
     patience: Duration,
     /// Whose port it is, for people.
     pub(super) whose: String,
-    // What it has started passes the bytes on.
+    // Its tasks pass the bytes on while it lives.
     _forwarder: Portforwarder,
 }
 
@@ -42,7 +42,8 @@ impl AdminLink {
     /// Has the admin port of a Pod forwarded.
     ///
     /// # Errors
-    /// When the API server does not forward it. That nobody listens there is told by the first question.
+    ///
+    /// The API server does not forward it. A port without a listener is an error of the first query.
     pub(super) async fn open(cluster: &Cluster, pod: &ForebayPod) -> anyhow::Result<Self> {
         let right = Right {
             verbs: "create and get",

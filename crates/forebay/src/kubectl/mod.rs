@@ -1,7 +1,8 @@
-//! `kubectl forebay`: looks after the Forebays of a cluster, with the kubeconfig and the rights of the user who runs it.
+//! `kubectl forebay`: examines the Forebays of a cluster, with the kubeconfig and the rights of the user who
+//! runs it.
 //!
-//! What a Forebay knows itself it is asked for at its admin server, to which the API server forwards a port ([`forward`]). Must not be in
-//! here: anything that changes a cluster or a Forebay.
+//! Each Forebay is queried at its admin server, to which the API server forwards a port ([`forward`]). Must
+//! not be in here: anything that changes a cluster or a Forebay.
 
 mod check;
 mod cluster;

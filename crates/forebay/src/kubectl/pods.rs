@@ -1,4 +1,4 @@
-//! Pods of Forebay, as the API server tells of them.
+//! Pods of Forebay, from the API server.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
@@ -10,7 +10,7 @@ const ADMIN_PORT_NAME: &str = "metrics";
 /// The admin port of `forebay serve` where nothing says another.
 const ADMIN_PORT: u16 = 10254;
 
-/// Label with the version of what is installed.
+/// Label with the installed version.
 const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// A Pod of Forebay.
@@ -33,7 +33,7 @@ pub(super) struct ForebayPod {
 }
 
 impl ForebayPod {
-    /// Reads a Pod. `port` comes before what it says of its ports.
+    /// Reads a Pod. `port` takes precedence over the Pod's own ports.
     pub(super) fn of(pod: &Pod, port: Option<u16>) -> Self {
         let metadata = &pod.metadata;
         let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
@@ -60,7 +60,7 @@ impl ForebayPod {
         }
     }
 
-    /// `namespace/name`
+    /// The Pod as `namespace/name`.
     pub(super) fn title(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
@@ -111,8 +111,8 @@ fn tag(image: &str) -> Option<String> {
     Some(tag.to_owned())
 }
 
-/// The arguments, with `$(NAME)` filled in as the kubelet does it where the value is in the Pod itself; `$$` is a `$`
-/// (Kubernetes API, `Container.args`).
+/// The arguments, with `$(NAME)` filled in as the kubelet does it where the value is in the Pod itself; `$$`
+/// is a `$` (Kubernetes API, `Container.args`).
 fn arguments(container: &Container, namespace: &str, name: &str) -> Vec<String> {
     let variables = container.env.as_deref().unwrap_or_default();
     let value = |wanted: &str| {

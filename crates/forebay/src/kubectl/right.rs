@@ -1,4 +1,4 @@
-//! What the API server refuses, and which right would be needed for it.
+//! Missing rights: the API server's refusals, and the right that each needs.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ pub(super) struct Right<'a> {
     pub(super) resource: &'a str,
     /// None for all namespaces.
     pub(super) namespace: Option<&'a str>,
-    /// What can be done without.
+    /// The alternative without the right.
     pub(super) instead: &'a str,
 }
 
@@ -33,7 +33,7 @@ impl Right<'_> {
         }
     }
 
-    /// Who could do it.
+    /// The Role or `ClusterRole` that would permit it.
     fn needed(&self) -> String {
         let Self { verbs, resource, namespace, instead } = self;
         match namespace {

@@ -13,8 +13,8 @@ use super::forward::{AdminLink, PODS_AT_ONCE};
 use super::pods::ForebayPod;
 use super::table::{age, table};
 use crate::cli::Output;
+use crate::instance_status::{InstanceStatus, ProblemLine, Problems};
 use crate::output;
-use crate::standing::{Problems, Standing, ToldProblem};
 
 /// Time between the two looks that a rate is made of.
 const RATE_OVER: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const HEADS: [&str; 11] = [
     "DOCTOR",
 ];
 
-/// A Pod, and what it says of itself.
+/// A Pod with its status.
 struct Row {
     pod: ForebayPod,
     /// Or why it says nothing.
@@ -44,7 +44,7 @@ struct Row {
 }
 
 struct Heard {
-    standing: Standing,
+    status: InstanceStatus,
     requests_per_second: f64,
 }
 
@@ -66,21 +66,21 @@ pub(super) async fn run(cluster: &Cluster, form: Output) -> anyhow::Result<ExitC
 
 async fn listen(cluster: &Cluster, pod: &ForebayPod) -> anyhow::Result<Heard> {
     let mut link = AdminLink::open(cluster, pod).await?;
-    let before: Standing = link.get("/status").await?;
+    let before: InstanceStatus = link.get("/status").await?;
     tokio::time::sleep(RATE_OVER).await;
-    let standing: Standing = link.get("/status").await?;
-    let requests = standing.requests.saturating_sub(before.requests) as f64;
-    let seconds = (standing.up_seconds - before.up_seconds).max(f64::EPSILON);
-    Ok(Heard { standing, requests_per_second: requests / seconds })
+    let status: InstanceStatus = link.get("/status").await?;
+    let requests = status.requests.saturating_sub(before.requests) as f64;
+    let seconds = (status.up_seconds - before.up_seconds).max(f64::EPSILON);
+    Ok(Heard { status, requests_per_second: requests / seconds })
 }
 
-/// The table, and below it what there is to say that has no place in it; of Pods that say the same, once.
+/// The table, and below it the remarks that have no column; equal remarks of several Pods once.
 fn text(rows: &[Row], now: Timestamp) -> String {
     let mut text = table(HEADS, &rows.iter().map(|row| cells(row, now)).collect::<Vec<_>>());
     let mut said = Vec::<(Vec<String>, Vec<String>)>::new();
     for row in rows {
         let remarks = match &row.heard {
-            Ok(heard) => remarks(&heard.standing),
+            Ok(heard) => remarks(&heard.status),
             Err(why) => vec![format!("what only the Forebay knows is missing: {why}")],
         };
         match said.iter_mut().find(|(_, known)| *known == remarks) {
@@ -106,14 +106,14 @@ fn cells(row: &Row, now: Timestamp) -> [String; HEADS.len()] {
         pod.namespace.clone(),
         pod.name.clone(),
         dash(pod.node.as_ref()),
-        dash(heard.map(|heard| &heard.standing.version).or(pod.version.as_ref())),
+        dash(heard.map(|heard| &heard.status.version).or(pod.version.as_ref())),
         if pod.is_ready { "yes".to_owned() } else { pod.state.clone() },
         pod.started.map_or_else(|| "-".to_owned(), |started| age(now.as_second() - started.as_second())),
-        of(&|heard| heard.standing.generation.to_string()),
-        of(&|heard| heard.standing.requests.to_string()),
+        of(&|heard| heard.status.generation.to_string()),
+        of(&|heard| heard.status.requests.to_string()),
         of(&|heard| format!("{:.1}", heard.requests_per_second)),
-        of(&|heard| problems(&heard.standing.problems)),
-        of(&|heard| match &heard.standing.finding {
+        of(&|heard| problems(&heard.status.problems)),
+        of(&|heard| match &heard.status.finding {
             Some(finding) => format!("{}: {}", finding.verdict.name(), finding.id),
             None => "ok".to_owned(),
         }),
@@ -132,23 +132,23 @@ fn problems(problems: &Problems) -> String {
     if told.is_empty() { "none".to_owned() } else { told.join(", ") }
 }
 
-/// What is wrong, in sentences.
-fn remarks(standing: &Standing) -> Vec<String> {
+/// Problems of the Forebay, in sentences.
+fn remarks(status: &InstanceStatus) -> Vec<String> {
     let mut lines = Vec::new();
-    if standing.from_disk {
+    if status.from_disk {
         lines.push("serves what was kept on disk: the API server does not tell of everything".to_owned());
     }
-    lines.extend(standing.watch_troubles.iter().map(|trouble| format!("cannot watch {trouble}")));
-    let is_wrong = |problem: &&ToldProblem| problem.severity != "notice";
-    for problem in standing.problems.first.iter().filter(is_wrong).take(PROBLEMS_SHOWN) {
+    lines.extend(status.watch_troubles.iter().map(|trouble| format!("cannot watch {trouble}")));
+    let is_wrong = |problem: &&ProblemLine| problem.severity != "notice";
+    for problem in status.problems.first.iter().filter(is_wrong).take(PROBLEMS_SHOWN) {
         let object = problem.object.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
         lines.push(format!("{}: {object}{}", problem.severity, problem.message));
     }
-    let more = (standing.problems.errors + standing.problems.warnings).saturating_sub(PROBLEMS_SHOWN);
+    let more = (status.problems.errors + status.problems.warnings).saturating_sub(PROBLEMS_SHOWN);
     if more > 0 {
         lines.push(format!("and {more} more problems: `kubectl forebay check` lists all"));
     }
-    if let Some(finding) = &standing.finding {
+    if let Some(finding) = &status.finding {
         lines.push(format!("doctor: {}: {}: {}", finding.verdict.name(), finding.id, finding.message));
     }
     lines
@@ -161,12 +161,12 @@ fn as_json(row: &Row) -> Value {
         "namespace": pod.namespace,
         "name": pod.name,
         "node": pod.node,
-        "version": known.map(|heard| &heard.standing.version).or(pod.version.as_ref()),
+        "version": known.map(|heard| &heard.status.version).or(pod.version.as_ref()),
         "isReady": pod.is_ready,
         "state": pod.state,
         "started": pod.started.map(|started| started.to_string()),
         "requestsPerSecond": known.map(|heard| heard.requests_per_second),
-        "status": known.map(|heard| &heard.standing),
+        "status": known.map(|heard| &heard.status),
         "trouble": heard.as_ref().err(),
     })
 }
@@ -176,21 +176,21 @@ mod tests {
     use ::doctor::Verdict;
 
     use super::*;
-    use crate::standing::WorstFinding;
+    use crate::instance_status::WorstFinding;
 
-    fn row(name: &str, heard: Result<Standing, &str>) -> Row {
+    fn row(name: &str, heard: Result<InstanceStatus, &str>) -> Row {
         let pod = json!({
             "metadata": {"namespace": "edge", "name": name},
             "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "forebay:0.1.0"}]},
             "status": {"phase": "Running", "startTime": "2026-01-02T03:04:05Z", "conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let heard = heard.map(|standing| Heard { standing, requests_per_second: 12.34 });
+        let heard = heard.map(|status| Heard { status, requests_per_second: 12.34 });
         let pod = ForebayPod::of(&serde_json::from_value(pod).unwrap(), None);
         Row { pod, heard: heard.map_err(str::to_owned) }
     }
 
-    fn standing(errors: usize, notices: usize) -> Standing {
-        let problem = |severity: &str| ToldProblem {
+    fn status(errors: usize, notices: usize) -> InstanceStatus {
+        let problem = |severity: &str| ProblemLine {
             severity: severity.to_owned(),
             object: Some("Ingress shop/web".to_owned()),
             message: "it is wrong".to_owned(),
@@ -198,12 +198,18 @@ mod tests {
         let first = std::iter::repeat_n(problem("error"), errors)
             .chain(std::iter::repeat_n(problem("notice"), notices));
         let problems = Problems { errors, warnings: 0, notices, first: first.collect() };
-        Standing { version: "0.1.1".to_owned(), generation: 7, requests: 99, problems, ..Standing::default() }
+        InstanceStatus {
+            version: "0.1.1".to_owned(),
+            generation: 7,
+            requests: 99,
+            problems,
+            ..InstanceStatus::default()
+        }
     }
 
     #[test]
     fn a_row_for_each_and_once_what_several_say() {
-        let troubled = Standing {
+        let troubled = InstanceStatus {
             from_disk: true,
             watch_troubles: vec!["ingresses: forbidden".to_owned()],
             finding: Some(WorstFinding {
@@ -211,12 +217,12 @@ mod tests {
                 verdict: Verdict::Failure,
                 message: "none is left".to_owned(),
             }),
-            ..standing(0, 0)
+            ..status(0, 0)
         };
         let rows = [
-            row("one", Ok(standing(7, 1))),
-            row("two", Ok(standing(7, 1))),
-            row("three", Ok(standing(0, 3))),
+            row("one", Ok(status(7, 1))),
+            row("two", Ok(status(7, 1))),
+            row("three", Ok(status(0, 3))),
             row("four", Ok(troubled)),
             row("five", Err("it is away")),
         ];

@@ -28,7 +28,9 @@ pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> S
 
 /// A time in the one or two units that matter.
 pub(super) fn age(seconds: i64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let minutes = seconds / 60;
+    let hours = seconds / 3600;
+    let days = seconds / 86_400;
     match seconds {
         ..120 => format!("{}s", seconds.max(0)),
         120..600 => format!("{minutes}m{}s", seconds % 60),

@@ -1,8 +1,8 @@
 //! The figures of the overview, those first that people look for first, and what needs a look.
 
+use super::answers::{Failing, State};
 use super::paint::Tone;
 use super::text::Signs;
-use super::told::{Failing, State};
 use super::unit::{bytes, count, counted, number, percent, quantile, rate};
 
 /// Share of local ports from which the figure is marked.
@@ -11,21 +11,21 @@ const PORTS_MANY: f64 = 0.8;
 /// Share of the CPUs from which the figure is marked.
 const CPU_MUCH: f64 = 0.9;
 
-/// Most routes that fail which are told; the console lists all.
+/// Most failing routes that are shown; the console lists all.
 const FAILING_MAX: usize = 3;
 
 const DAY_SECONDS: f64 = 86400.0;
 
-/// A figure.
+/// A figure with its label.
 pub(super) struct Figure {
     pub(super) label: &'static str,
     pub(super) value: String,
-    /// What is told beside it where there is room.
+    /// A note beside it, shown where there is room.
     pub(super) note: String,
     pub(super) tone: Tone,
 }
 
-/// Something that somebody should look at.
+/// A problem that needs attention.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Concern {
     pub(super) tone: Tone,
@@ -35,7 +35,7 @@ pub(super) struct Concern {
 /// All figures, by rank.
 pub(super) fn figures(state: &State, signs: Signs) -> Vec<Figure> {
     let State { requests, connections, upstream, process, .. } = state;
-    let errors = |of: fn(&super::told::Classes) -> f64| requests.by_class.as_ref().map(of);
+    let errors = |of: fn(&super::answers::Classes) -> f64| requests.by_class.as_ref().map(of);
     let server_errors = errors(|classes| classes.server_error);
     let cpus = process.cpu_quota.unwrap_or(process.cpus as f64);
     let ports = upstream.ports_available.filter(|all| *all > 0);
@@ -73,7 +73,7 @@ pub(super) fn figures(state: &State, signs: Signs) -> Vec<Figure> {
     ]
 }
 
-/// What needs a look, what is worse first.
+/// Concerns that need attention, the worst first.
 pub(super) fn concerns(state: &State, signs: Signs) -> Vec<Concern> {
     let State { configuration, findings, problems, certificates, upstream, .. } = state;
     let mut all = Vec::new();

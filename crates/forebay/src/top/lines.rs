@@ -1,4 +1,5 @@
-//! Draws: the view as the lines of a terminal of a given size. What there is no room for is left out by rank.
+//! Draws the view as the lines of a terminal of a given size. If there is not enough room, the parts with the
+//! lowest rank are left out.
 
 use ratatui::text::{Line, Span};
 
@@ -21,14 +22,14 @@ const FIGURE_WITH_NOTE: usize = 26;
 /// Columns and rows from which there are charts.
 const CHARTS_FROM: (usize, usize) = (50, 18);
 
-/// Most concerns that are told.
+/// Most concerns that are shown.
 const CONCERNS_MAX: usize = 4;
 
-/// The keys, those first that are told first where there is little room.
+/// The keys, by priority where there is little room.
 const KEYS: [(&str, &str); 6] =
     [("q", "quit"), ("?", "help"), ("/", "filter"), ("s", "sort"), ("Tab", "table"), ("Up Down", "scroll")];
 
-/// What `?` shows.
+/// The help that `?` shows.
 const HELP: [&str; 9] = [
     "Tab, 1, 2, 3     routes, hosts, clusters",
     "s                sort by the next column",
@@ -41,7 +42,7 @@ const HELP: [&str; 9] = [
     "There are rows for what had requests within the last seconds.",
 ];
 
-/// What is drawn.
+/// The drawn screen.
 pub(super) struct Drawn {
     pub(super) lines: Vec<Line<'static>>,
     /// Rows of the table that are seen.
@@ -71,7 +72,7 @@ pub(super) fn draw(view: &View, columns: usize, rows: usize) -> Drawn {
     Drawn { lines, page }
 }
 
-/// What is above the table.
+/// The lines above the table.
 fn head(view: &View, columns: usize, rows: usize) -> Vec<Line<'static>> {
     let mut lines = vec![title(view, columns)];
     lines.extend(trouble(view, columns));
@@ -143,7 +144,8 @@ fn grid(all: &[Figure], columns: usize, has_colour: bool) -> Vec<Line<'static>> 
     all.chunks(beside).map(line).collect()
 }
 
-/// A figure in a width. Its value is never cut: where there is no room for the label, that is cut, and then all of it is left out.
+/// A figure in a width. Its value is never cut: where there is no room for the label, that is cut, and then
+/// all of it is left out.
 fn spans(figure: &Figure, room: usize, has_colour: bool) -> [Span<'static>; 3] {
     let value = &figure.value;
     let needed = width(value) + 1;
@@ -184,7 +186,7 @@ fn charts(view: &View, columns: usize) -> [Line<'static>; 2] {
     ]
 }
 
-/// A character for each value. What is more than nothing is seen.
+/// A character for each value. Values above zero are always visible.
 fn spark(values: &[Option<f64>], greatest: f64, levels: [char; 9]) -> String {
     let top = (levels.len() - 1) as f64;
     let level = |value: &Option<f64>| match value {
@@ -198,7 +200,7 @@ fn spark(values: &[Option<f64>], greatest: f64, levels: [char; 9]) -> String {
     values.iter().map(level).collect()
 }
 
-/// Which table is shown, and what of it.
+/// The line that names the selected table and its filter.
 fn tables(view: &View, columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -223,7 +225,9 @@ fn table(view: &View, columns: usize, room: usize, lines: &mut Vec<Line<'static>
     if room == 0 || view.state.is_none() {
         return 0;
     }
-    let (rows, sorted_by, signs) = (view.rows(), view.sorted_by(), view.signs);
+    let rows = view.rows();
+    let sorted_by = view.sorted_by();
+    let signs = view.signs;
     let page = room - 1;
     let first = view.first.min(rows.len().saturating_sub(page));
     let seen = &rows[first..rows.len().min(first.saturating_add(page))];
@@ -250,7 +254,7 @@ fn why_empty(view: &View) -> String {
 /// The keys, or the filter that is written.
 fn keys(view: &View, columns: usize) -> Line<'static> {
     if view.is_typing {
-        // The end is what is being written.
+        // The end of a text that is being written is shown.
         let text = format!("/{}_", view.signs.clean(&view.filter));
         let mut shown: String = text;
         while width(&shown) > columns && !shown.is_empty() {

@@ -6,24 +6,24 @@ use anyhow::{Context, bail};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::told::{State, Traffic};
+use super::answers::{State, Traffic};
 use crate::ask::{Address, Answer, Conversation};
 
 /// Time for an answer. The first one takes a second, and more where very many routes are measured.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Where a Forebay is asked.
+/// The way to query a Forebay.
 pub(crate) trait Source {
     /// A connection to it.
     type Link: Link;
 
-    /// Connects.
+    /// Connects to the admin server.
     fn open(&mut self) -> impl Future<Output = anyhow::Result<Self::Link>>;
 }
 
 /// A connection to an admin server.
 pub(crate) trait Link {
-    /// Whom it leads to, for people.
+    /// The name of the source, for people.
     fn whose(&self) -> String;
 
     /// Asks for a target, and waits for the answer, but not for ever.
@@ -36,8 +36,8 @@ pub(super) struct Reader<S: Source> {
     link: Option<S::Link>,
 }
 
-/// What was told at a time.
-pub(super) struct Told {
+/// Overviews with the time of their arrival.
+pub(super) struct Overview {
     pub(super) whose: String,
     pub(super) state: State,
     pub(super) traffic: Traffic,
@@ -49,7 +49,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// Asks for everything that is shown.
-    pub(super) async fn read(&mut self) -> anyhow::Result<Told> {
+    pub(super) async fn read(&mut self) -> anyhow::Result<Overview> {
         // A connection that was kept may have been closed for being idle: that is no trouble yet.
         if let Some(mut link) = self.link.take()
             && let Ok(told) = ask(&mut link).await
@@ -64,11 +64,11 @@ impl<S: Source> Reader<S> {
     }
 }
 
-async fn ask(link: &mut impl Link) -> anyhow::Result<Told> {
+async fn ask(link: &mut impl Link) -> anyhow::Result<Overview> {
     let whose = link.whose();
     let state = read(&link.ask("/console/state").await?, &whose)?;
     let traffic = read(&link.ask("/console/traffic").await?, &whose)?;
-    Ok(Told { whose, state, traffic })
+    Ok(Overview { whose, state, traffic })
 }
 
 fn read<A: DeserializeOwned>(answer: &Answer, whose: &str) -> anyhow::Result<A> {

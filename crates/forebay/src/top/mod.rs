@@ -1,10 +1,11 @@
-//! `forebay top`: the overview of the console in a terminal, of a Forebay here or elsewhere; `kubectl forebay top` is the same over a
-//! forwarded port.
+//! `forebay top`: the overview of the console in a terminal, of a Forebay here or elsewhere;
+//! `kubectl forebay top` is the same over a forwarded port.
 //!
-//! `told` is what is asked for, `link` asks. `view` is what of it is shown, and `lines` draws that, purely, with `figures`, `table`, `unit`
-//! and `text`. `screen` has the terminal. Must not be in here: anything that changes a Forebay, and characters of others that a terminal
-//! would obey.
+//! `told` has the answers, `link` the queries. `view` is the state of the selection, and `lines` draws it,
+//! purely, with `figures`, `table`, `unit` and `text`. `screen` has the terminal. Must not be in here:
+//! anything that changes a Forebay, and foreign characters that a terminal would obey.
 
+mod answers;
 mod figures;
 mod lines;
 mod link;
@@ -14,7 +15,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
-mod told;
 mod unit;
 mod view;
 
@@ -30,7 +30,7 @@ use link::{Reader, Server};
 use text::Signs;
 use view::View;
 
-/// Columns of what is printed where nothing says how many there are.
+/// Columns of printed output where the terminal's width is unknown.
 const COLUMNS: usize = 160;
 
 /// Carries out `forebay top`.
@@ -40,14 +40,15 @@ pub(crate) fn run(options: &Top) -> anyhow::Result<ExitCode> {
     runtime.block_on(watch(Server(address), &options.watching))
 }
 
-/// Shows what a Forebay tells of itself, once or until the user has seen enough.
+/// Shows the overview of a Forebay, once or until the user quits.
 ///
 /// # Errors
-/// When it cannot be asked at first. Later the view says so, and it is tried again.
+///
+/// The first query fails. Later failures are shown in the view, and the query is repeated.
 pub(crate) async fn watch(source: impl Source, watching: &Watching) -> anyhow::Result<ExitCode> {
     let signs = if output::shows_unicode() { Signs::Unicode } else { Signs::Ascii };
     let mut reader = Reader::new(source);
-    // What is said of a failure may come from whoever answered.
+    // The text of a failure may come from a foreign server.
     let told =
         reader.read().await.map_err(|error| anyhow::anyhow!(signs.clean(&crate::in_one_line(&error))))?;
     let mut view = View::new(&told.whose, signs, has_colour());
@@ -65,7 +66,7 @@ fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Columns of what is printed.
+/// Columns of printed output.
 fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let has_terminal = std::io::stdout().is_terminal();

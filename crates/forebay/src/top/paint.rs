@@ -1,16 +1,16 @@
-//! What things look like.
+//! Colours and styles.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What a text is, from which its look follows.
+/// The kind of a text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// The name of something that is told beside it.
+    /// The label of a value beside it.
     Label,
     /// A figure, or a title.
     Strong,
-    /// Of what is chosen, and the head of a table.
+    /// The selection, and the head of a table.
     Bar,
     Warn,
     Bad,

@@ -1,4 +1,4 @@
-//! The terminal while it is taken over: what is drawn there, its keys, and how it is given back.
+//! The terminal while the program uses it: drawing, keys, and its restoration.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use ratatui::{DefaultTerminal, Frame};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::lines::draw;
-use super::link::{Reader, Source, Told};
+use super::link::{Overview, Reader, Source};
 use super::view::{Key, Then, Trouble, View};
 
 /// How often it is said anew how long there was no answer.
@@ -38,14 +38,15 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // What a panic says is written on the terminal that was given back before. To give it back once more would put the cursor above that.
+        // The message of a panic is written to the restored terminal. Restoring it once more would move the
+        // cursor above the message.
         if !std::thread::panicking() {
             give_back();
         }
     }
 }
 
-/// What can be done is done; a terminal that is gone needs nothing.
+/// Errors are ignored; a terminal that is gone needs no restoring.
 fn give_back() {
     let _ = ratatui::try_restore();
 }
@@ -58,7 +59,7 @@ pub(super) fn show(view: &View, frame: &mut Frame<'_>) -> usize {
     drawn.page
 }
 
-/// Shows what is told until the user has seen enough.
+/// Shows overviews until the user quits.
 pub(super) async fn run<S: Source>(reader: Reader<S>, mut view: View, every: Duration) -> anyhow::Result<()> {
     let mut ends = pin!(signalled()?);
     let mut screen = Screen::open()?;
@@ -102,7 +103,10 @@ pub(super) async fn run<S: Source>(reader: Reader<S>, mut view: View, every: Dur
     }
 }
 
-async fn read_after<S: Source>(mut reader: Reader<S>, every: Duration) -> (Reader<S>, anyhow::Result<Told>) {
+async fn read_after<S: Source>(
+    mut reader: Reader<S>,
+    every: Duration,
+) -> (Reader<S>, anyhow::Result<Overview>) {
     tokio::time::sleep(every).await;
     let told = reader.read().await;
     (reader, told)

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use super::answers::{Latency, Traffic};
 use super::text::{Signs, left, right, width};
-use super::told::{Latency, Traffic};
 use super::unit::{count, number, quantile};
 
 /// Space between columns.
@@ -16,7 +16,7 @@ const NAME_MIN: usize = 10;
 /// Most columns of a text beside the name.
 const TEXT_MAX: usize = 32;
 
-/// What a table has rows of.
+/// The objects that a table has rows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Routes,
@@ -102,7 +102,8 @@ impl Table {
         }
     }
 
-    /// The rows that hold all words of a filter, in the order of a column: numbers from the greatest, texts from A.
+    /// The rows that hold all words of a filter, in the order of a column: numbers from the greatest, texts
+    /// from A.
     pub(super) fn rows(self, traffic: &Traffic, filter: &str, sorted_by: usize, signs: Signs) -> Vec<Row> {
         let mut rows = match self {
             Self::Routes => routes(traffic, signs),
@@ -129,7 +130,7 @@ impl Cell {
         Self::Number { text: number(value), value }
     }
 
-    fn quantile(of: Option<super::told::Quantile>, signs: Signs) -> Self {
+    fn quantile(of: Option<super::answers::Quantile>, signs: Signs) -> Self {
         Self::Number { text: quantile(of, signs), value: of.map_or(-1.0, |of| of.estimate_seconds) }
     }
 
@@ -148,7 +149,7 @@ impl Cell {
 }
 
 fn routes(traffic: &Traffic, signs: Signs) -> Vec<Row> {
-    let row = |route: &super::told::RouteTraffic| {
+    let row = |route: &super::answers::RouteTraffic| {
         let Latency { p50, p99 } = route.latency;
         vec![
             Cell::Text(signs.clean(&format!("{}{}", host_name(&route.host), route.path))),
@@ -164,14 +165,14 @@ fn routes(traffic: &Traffic, signs: Signs) -> Vec<Row> {
     traffic.routes.iter().map(row).collect()
 }
 
-/// What a host's routes have in sum. Of quantiles there is no sum: the worst one is told.
+/// The sums of a host's routes. Quantiles cannot be summed: the worst one is shown.
 fn hosts(traffic: &Traffic, signs: Signs) -> Vec<Row> {
     let mut hosts: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for route in &traffic.routes {
         hosts.entry(host_name(&route.host)).or_default().push(route);
     }
-    let row = |(name, routes): (&str, Vec<&super::told::RouteTraffic>)| {
-        let sum = |of: fn(&super::told::RouteTraffic) -> f64| {
+    let row = |(name, routes): (&str, Vec<&super::answers::RouteTraffic>)| {
+        let sum = |of: fn(&super::answers::RouteTraffic) -> f64| {
             Cell::number(routes.iter().map(|route| of(route)).sum())
         };
         let worst = routes.iter().filter_map(|route| route.latency.p99);
@@ -189,7 +190,7 @@ fn hosts(traffic: &Traffic, signs: Signs) -> Vec<Row> {
 }
 
 fn clusters(traffic: &Traffic, signs: Signs) -> Vec<Row> {
-    let row = |cluster: &super::told::ClusterTraffic| {
+    let row = |cluster: &super::answers::ClusterTraffic| {
         vec![
             Cell::Text(signs.clean(&cluster.name)),
             Cell::number(cluster.requests_per_second),
@@ -208,7 +209,8 @@ fn host_name(label: &str) -> &str {
 }
 
 impl Layout {
-    /// Chooses columns for a width. The one that the table is sorted by comes right after the name, so that the order can be understood.
+    /// Chooses columns for a width. The one that the table is sorted by comes right after the name, so that
+    /// the order can be understood.
     pub(super) fn new(table: Table, rows: &[Row], sorted_by: usize, whole: usize, signs: Signs) -> Self {
         let columns = table.columns();
         let widest = |at: usize| {
@@ -244,7 +246,7 @@ impl Layout {
         })
     }
 
-    /// A row.
+    /// A row as text.
     pub(super) fn row(&self, row: &Row, signs: Signs) -> String {
         self.join(|at, width| match &row[at] {
             Cell::Text(text) => left(&signs.cut(text, width), width),

@@ -1,4 +1,4 @@
-//! What is drawn, as golden text at several sizes, and what keys do to it.
+//! Golden text of the screen at several sizes, and the effects of keys.
 
 use std::time::Duration;
 
@@ -179,7 +179,7 @@ fn of_another_version_what_is_missing_is_not_known() {
         "{drawn}"
     );
     assert!(
-        serde_json::from_value::<super::told::State>(json!({"status": "ok"})).is_err(),
+        serde_json::from_value::<super::answers::State>(json!({"status": "ok"})).is_err(),
         "that is no Forebay"
     );
 }

@@ -5,14 +5,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The signs that things are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signs {
-    /// Those of Unicode.
+    /// Signs of Unicode.
     Unicode,
     /// For locales that have no others.
     Ascii,
 }
 
 impl Signs {
-    /// What stands for a character that is not shown.
+    /// The replacement for a character that is not shown.
     const fn replacement(self) -> char {
         match self {
             Self::Unicode => '\u{fffd}',
@@ -20,7 +20,7 @@ impl Signs {
         }
     }
 
-    /// What says that a text goes on.
+    /// The sign of a shortened text.
     const fn ellipsis(self) -> &'static str {
         match self {
             Self::Unicode => "…",
@@ -36,7 +36,7 @@ impl Signs {
         }
     }
 
-    /// What is in place of a number that is not known.
+    /// The sign for an unknown number.
     pub(super) const fn nothing(self) -> &'static str {
         match self {
             Self::Unicode => "–",
@@ -58,7 +58,7 @@ impl Signs {
         }
     }
 
-    /// What marks the column by which a table is sorted.
+    /// The mark of the column by which a table is sorted.
     pub(super) const fn sorted(self) -> &'static str {
         match self {
             Self::Unicode => "▼",
@@ -66,8 +66,9 @@ impl Signs {
         }
     }
 
-    /// A text of somebody else, as a terminal can be told it. Characters that are not seen are replaced: controls, with which escape
-    /// sequences begin, those that change the direction of writing, and those without width.
+    /// A foreign text in a form that is safe for a terminal. Invisible characters are replaced: controls,
+    /// with which escape sequences begin, those that change the direction of writing, and those without
+    /// width.
     pub(super) fn clean(self, text: &str) -> String {
         let is_shown = |character: char| {
             character.width().is_some_and(|width| width > 0)

@@ -1,7 +1,7 @@
 //! Numbers as people read them: three or four digits and a unit.
 
+use super::answers::Quantile;
 use super::text::Signs;
-use super::told::Quantile;
 
 /// A count or a rate: `0`, `0.2`, `12.5`, `999`, `1.2k`, `3.4M`.
 pub(super) fn number(value: f64) -> String {
@@ -16,7 +16,7 @@ pub(super) fn number(value: f64) -> String {
             }
             _ => format!("{value:.1}"),
         };
-        // What is rounded up to a thousand is one of the next unit.
+        // A value that rounds to a thousand is shown in the next unit.
         if value.abs() < 999.5 {
             return text + unit;
         }
@@ -25,7 +25,7 @@ pub(super) fn number(value: f64) -> String {
     "very many".to_owned()
 }
 
-/// A count.
+/// A count with its unit's prefix.
 pub(super) fn count(value: u64) -> String {
     number(value as f64)
 }
@@ -74,8 +74,8 @@ pub(super) fn seconds(value: f64, signs: Signs) -> String {
     }
 }
 
-/// A quantile, as the console has it: in the first bucket of the histogram nothing but its upper bound is known, in the last one nothing
-/// but its lower bound.
+/// A quantile, as the console has it: in the first bucket of the histogram nothing but its upper bound is
+/// known, in the last one nothing but its lower bound.
 pub(super) fn quantile(value: Option<Quantile>, signs: Signs) -> String {
     match value {
         None => signs.nothing().to_owned(),
@@ -94,7 +94,9 @@ pub(super) fn span(value: f64) -> String {
     // A span beyond u64 is cut off there, and one below 0 is 0.
     #[expect(clippy::cast_sign_loss, reason = "the cast saturates")]
     let all = value as u64;
-    let (days, hours, minutes) = (all / 86400, all / 3600 % 24, all / 60 % 60);
+    let days = all / 86400;
+    let hours = all / 3600 % 24;
+    let minutes = all / 60 % 60;
     match all {
         86400.. => format!("{days}d {hours}h"),
         3600.. => format!("{hours}h {minutes}m"),

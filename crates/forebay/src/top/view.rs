@@ -1,11 +1,11 @@
-//! What is shown: what was told last, and what the user has chosen to see of it. Keys change it; `lines` draws it.
+//! The view's state: the last overview, and the user's selections. Keys change it; `lines` draws it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::answers::{State, Traffic};
 use super::table::{Row, Table};
 use super::text::Signs;
-use super::told::{State, Traffic};
 
 /// Measurements that are kept for the small charts.
 const HISTORY_MAX: usize = 600;
@@ -13,18 +13,18 @@ const HISTORY_MAX: usize = 600;
 /// Longest text of a filter, in characters.
 const FILTER_CHARS_MAX: usize = 253;
 
-/// What is shown.
+/// The state of the view.
 pub(super) struct View {
     pub(super) signs: Signs,
     pub(super) has_colour: bool,
-    /// What is asked: an address, or a Pod.
+    /// The name of the source: an address, or a Pod.
     pub(super) whose: String,
     pub(super) state: Option<State>,
     pub(super) traffic: Traffic,
     pub(super) history: VecDeque<Point>,
     pub(super) trouble: Option<Trouble>,
     pub(super) table: Table,
-    /// Which column of the tables they are sorted by.
+    /// For each table, the column that it is sorted by.
     sorted_by: [usize; Table::ALL.len()],
     pub(super) filter: String,
     /// The user writes the filter.
@@ -34,7 +34,7 @@ pub(super) struct View {
     pub(super) has_help: bool,
 }
 
-/// What of a measurement the charts show.
+/// The values of a measurement that the charts show.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) requests: Option<f64>,
@@ -49,7 +49,7 @@ pub(super) struct Trouble {
     pub(super) silence: Duration,
 }
 
-/// What a key asks for.
+/// The actions of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Char(char),
@@ -65,7 +65,7 @@ pub(super) enum Key {
     End,
 }
 
-/// What becomes of the program after a key.
+/// The program's state after a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     GoOn,
@@ -91,7 +91,7 @@ impl View {
         }
     }
 
-    /// Takes what was told.
+    /// Takes over a new overview.
     pub(super) fn takes(&mut self, state: State, traffic: Traffic) {
         let p99 = state.requests.latency.p99.map(|of| of.estimate_seconds);
         self.history.push_back(Point { requests: state.requests.per_second, p99_seconds: p99 });
@@ -109,7 +109,7 @@ impl View {
         self.sorted_by[self.table as usize]
     }
 
-    /// Does what a key asks for. `page` is the number of rows that are seen.
+    /// Performs the action of a key. `page` is the number of visible rows.
     pub(super) fn press(&mut self, key: Key, page: usize) -> Then {
         if self.is_typing {
             self.types(key);

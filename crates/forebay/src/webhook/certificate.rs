@@ -41,8 +41,9 @@ impl Keeper {
         Ok(Self { certificate, key, stamps, acceptor })
     }
 
-    /// The TLS configuration for the next connection. It checks whether the files have changed. If they cannot be used, the last
-    /// good certificate stays: while a pair is being replaced, one file changes before the other.
+    /// The TLS configuration for the next connection. It checks whether the files have changed. If they
+    /// cannot be used, the last good certificate stays: while a pair is being replaced, one file changes
+    /// before the other.
     pub(crate) fn acceptor(&mut self) -> TlsAcceptor {
         let stamps = stamps(&self.certificate, &self.key);
         if stamps != self.stamps {

@@ -1,4 +1,5 @@
-//! `forebay abuse`, against a Forebay with two workers. What becomes of clients is in the conversations of `proxy`.
+//! `forebay abuse`, against a Forebay with two workers. What becomes of clients is in the conversations of
+//! `proxy`.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,5 @@
-//! Who may use a path, from YAML, whatever a client speaks; and which headers the answers have, by where ingress-nginx makes them.
+//! Access control of a path, from YAML, for all protocols of clients; and the headers of answers, by the
+//! place where ingress-nginx adds them.
 
 use md5::{Digest, Md5};
 use testkit::manifest::{Ingress, secret, service};
@@ -110,7 +111,7 @@ fn md5(text: &str) -> String {
     format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))
 }
 
-/// What a client says that has this password and was given this nonce, for `GET /a`.
+/// The `Authorization` of a client with this password and nonce, for `GET /a`.
 fn digested(password: &str, nonce: &str, count: u32) -> String {
     let (hash, request) = (md5(&format!("a:Members:{password}")), md5("GET:/a"));
     let response = md5(&format!("{hash}:{nonce}:{count:08x}:c:auth:{request}"));
@@ -206,7 +207,8 @@ fn an_auth_service_is_asked_for_all_clients() {
     }
 }
 
-/// As the documentation of `oauth2-proxy` has it: `$host`, whose `/oauth2` another Ingress leads to the service.
+/// As the documentation of `oauth2-proxy` has it: `$host`, whose `/oauth2` another Ingress leads to the
+/// service.
 #[test]
 fn the_service_behind_the_host_itself_is_asked() {
     let upstream = Canned::saying("let in");
@@ -254,8 +256,8 @@ fn the_service_behind_the_host_itself_is_asked() {
     assert!(heads.iter().all(|head| head.contains("\r\nX-User: somebody\r\n")), "{heads:?}");
 }
 
-/// "HSTS on every response of a location": in nginx, not on what is answered before one is found or after it was left, nor are there
-/// the headers of its CORS.
+/// "HSTS on every response of a location": in nginx, not on what is answered before one is found or after it
+/// was left, nor are there the headers of its CORS.
 #[test]
 fn answers_have_the_headers_of_where_they_are_made() {
     let upstream = Canned::answering("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");

@@ -1,4 +1,5 @@
-//! The connection to an API server, and what is asked of it once. What is made of a cluster's objects, `testing/cluster` tests.
+//! The connection to an API server, and what is asked of it once. What is made of a cluster's objects,
+//! `testing/cluster` tests.
 
 use std::fs;
 

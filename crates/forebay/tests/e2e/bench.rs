@@ -1,4 +1,5 @@
-//! `forebay bench rps|tps|throughput`: what it says it did is what the servers counted, and what is wrong is said in a line.
+//! `forebay bench rps|tps|throughput`: what it says it did is what the servers counted, and what is wrong is
+//! said in a line.
 
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
@@ -145,7 +146,7 @@ fn throughput_counts_bodies() {
     let gigabits = 20.0 * f64::from(1 << 20) * 8.0 / 1e9;
     let (rate, seconds) = (object["rate"].as_f64().unwrap(), object["duration_seconds"].as_f64().unwrap());
     assert!((rate * seconds / gigabits - 1.0).abs() < 1e-6, "{object}");
-    // What is on its way when the time is over is no error.
+    // Requests in flight at the end are no errors.
     told(&["throughput", &url.replace("1m", "slow/50"), "--connections=2", "--duration=150ms"], "");
 }
 

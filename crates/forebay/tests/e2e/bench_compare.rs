@@ -1,4 +1,5 @@
-//! `forebay bench compare`, `sweep` and `--report`: what they say, what they write, and that nothing of theirs stays.
+//! `forebay bench compare`, `sweep` and `--report`: what they say, what they write, and that nothing of
+//! theirs stays.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +35,7 @@ fn run(arguments: &[&str]) -> Output {
     bench(arguments).output().expect("it runs")
 }
 
-/// What it printed, where nothing went wrong.
+/// The output of a successful run.
 fn object(output: &Output) -> Value {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));

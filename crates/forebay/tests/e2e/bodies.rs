@@ -256,11 +256,11 @@ fn a_megabyte_in_chunks_arrives_as_it_was_sent() {
     });
 }
 
-/// More than the kernel's buffers of two connections hold (`tcp_rmem` and `tcp_wmem` allow tens of megabytes), and less than
-/// whoever is not held back sends.
+/// More than the kernel's buffers of two connections hold (`tcp_rmem` and `tcp_wmem` allow tens of
+/// megabytes), and less than whoever is not held back sends.
 const IN_FLIGHT_BYTES_MAX: usize = 256 << 20;
 
-/// What is under way is in the sockets' buffers and in Forebay's one pipe, and nothing else grows.
+/// Data in transit is in the sockets' buffers and in Forebay's one pipe; nothing else grows.
 #[test]
 fn an_upstream_that_does_not_read_holds_its_client_back() {
     let upstream = Upstream::new();
@@ -337,7 +337,8 @@ fn an_echo_flows_both_ways_at_once() {
     );
 }
 
-/// Who announces bodies and sends none costs no endpoint a connection, nor the client's the time that it has for its body.
+/// A client that announces a body and sends none occupies no endpoint's connection, and is answered when the
+/// time for its body is over.
 #[test]
 fn a_body_that_is_announced_is_waited_for_before_an_endpoint_is_asked() {
     let upstream = Upstream::new();

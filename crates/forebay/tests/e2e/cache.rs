@@ -52,7 +52,7 @@ fn without_memory_nothing_is_kept() {
     }
 }
 
-/// What an auth service says of a user is told to the endpoint, and makes a response of the user's own.
+/// Headers of an auth service reach the endpoint, and make the response private to the user.
 #[test]
 fn each_user_has_responses_of_their_own() {
     let (upstream, auth) = (Upstream::new(), Upstream::new());
@@ -77,7 +77,7 @@ fn each_user_has_responses_of_their_own() {
         }
         assert_eq!(client.read_response().said(), (200, user));
     }
-    // Who is not let in gets nothing of what is kept.
+    // A client that is refused gets no cached response.
     let mut client = forebay.client();
     client.send(GET);
     auth.accept_request().0.send("HTTP/1.1 401 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
@@ -113,7 +113,7 @@ fn a_thousand_streams_of_http_2_are_one_request() {
     assert!(upstream.is_left_alone());
 }
 
-/// What a route adds for one client is added for each, and not kept.
+/// Headers that a route adds for one client are added for each, and not cached.
 #[test]
 fn an_answer_for_one_origin_is_not_given_to_another() {
     let upstream = Upstream::new();
@@ -156,13 +156,13 @@ spec:
     miss(&forebay, &upstream, "", KEPT);
     assert_eq!(forebay.client().ask(&with(always)).said(), (200, "no"));
     assert_eq!(forebay.client().ask(GET).said(), (200, "ok"));
-    // What is kept is served while there is nobody to ask.
+    // Cached responses are served without an endpoint.
     forebay.set_endpoints(&[]);
     assert_eq!(forebay.client().ask(GET).said(), (200, "ok"));
     assert!(upstream.is_left_alone() && next.is_left_alone());
 }
 
-/// What is kept is what the endpoint sent; what Forebay adds for clients is made anew for each.
+/// The cache has the endpoint's response; headers that Forebay adds are made for each client.
 #[test]
 fn what_is_added_for_clients_is_added_to_hits_too() {
     let upstream = Upstream::new();

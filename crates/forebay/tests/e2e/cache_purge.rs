@@ -15,7 +15,7 @@ fn cached() -> Setup {
     setup().setting("forebay-cache", "true").arguments(["--cache-memory=64m", "--workers=2"])
 }
 
-/// What the command says: exit status, standard output, standard error.
+/// Exit status, standard output and standard error of the command.
 fn command(arguments: &[&str]) -> (i32, String, String) {
     run(&[&["cache", "purge"], arguments].concat())
 }
@@ -148,7 +148,7 @@ fn what_was_purged_does_not_come_back_from_the_disk() {
     assert_eq!((code, &purged["objects"], &purged["disk"]), (0, &1.into(), &true.into()));
     end(forebay);
     let forebay = with_disk(folder.path(), &canned);
-    // What is on disk only is purged too.
+    // Objects that are only on disk are purged too.
     purge(&forebay, &["--url=http://web.test/d"]);
     end(forebay);
     let forebay = with_disk(folder.path(), &canned);

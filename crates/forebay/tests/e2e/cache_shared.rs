@@ -27,7 +27,7 @@ struct Replicas {
     backend: Canned,
     /// In place of the backend.
     endpoint: Option<SocketAddr>,
-    /// What else the route asks for.
+    /// Further settings of the route.
     route: Box<dyn Fn(Setup) -> Setup>,
     all: Vec<Forebay>,
 }
@@ -84,7 +84,7 @@ impl Replicas {
         one.await_that("the replicas to be known", || {
             let configuration = one.configuration();
             let clusters = configuration["clusters"].as_array().expect("a list");
-            let own = clusters.iter().find(|one| one["upstream"] == "default-forebay-80");
+            let own = clusters.iter().find(|one| one["name"] == "default-forebay-80");
             let addresses = own.and_then(|own| own["endpoints"].as_array());
             let addresses = addresses.map(|all| all.iter().map(|one| &one["address"]).collect::<Vec<_>>());
             addresses.is_some_and(|all| all.into_iter().eq(&wanted))
@@ -233,7 +233,7 @@ fn a_replica_with_another_secret_is_no_home() {
     assert_eq!(replicas.all[1].metrics().sum("forebay_cache_objects", &[]), 0);
 }
 
-/// Who is no replica cannot pass for one, whatever it says.
+/// A client that is no replica cannot pass for one, whatever it sends.
 #[test]
 fn marks_of_clients_have_no_effect() {
     let replicas = Replicas::new(1, KEPT);
@@ -246,7 +246,7 @@ fn marks_of_clients_have_no_effect() {
         assert_eq!(response.header("forebay-replica"), None);
         assert_eq!(response.header("cache-status").as_deref(), Some("forebay; fwd=bypass"));
     }
-    // What guards a route is asked all the same.
+    // Guards of the route apply all the same.
     let guarded = replicas.setup(SECRET).annotation("denylist-source-range", "127.0.0.0/8");
     let guarded =
         guarded.arguments(["--replicas-service=default/forebay", "--replica-address=127.0.0.9"]).start();
@@ -259,7 +259,9 @@ fn marks_of_clients_have_no_effect() {
 #[test]
 fn what_was_read_on_its_way_cannot_be_said_again() {
     let replicas = Replicas::new(1, KEPT);
-    let (one, member, stranger) = (&replicas.all[0], address(1), address(8));
+    let one = &replicas.all[0];
+    let member = address(1);
+    let stranger = address(8);
     let home = Upstream::at(member.into(), 16);
     Replicas::introduce(one, &[replicas.addresses()[0], home.address()]);
     // Of so many objects one has its home there, which answers nothing: the request goes on without it.
@@ -315,7 +317,7 @@ fn a_home_whose_endpoint_fails_is_asked_again() {
     assert_eq!(replicas.answered(), 0);
 }
 
-/// What the home gives goes the way of endpoints' responses.
+/// The home's response is processed as an endpoint's.
 #[test]
 fn error_pages_take_the_place_of_what_the_home_gives() {
     let mut replicas = Replicas::new(0, MISSING);
@@ -366,7 +368,7 @@ fn a_purge_reaches_all_replicas() {
     assert_eq!(replicas.failed(), 0);
 }
 
-/// What the home is asked for is the endpoint's URL, which may be another one.
+/// The home is queried by the endpoint's URL, which may differ from the client's.
 #[test]
 fn what_is_rewritten_is_purged_at_its_home_by_the_url_of_clients() {
     let mut replicas = Replicas::new(0, TAGGED);
@@ -416,7 +418,7 @@ fn who_is_not_reached_is_told_of_and_counted() {
     assert_eq!((count("told"), count("unreached")), (1, 1));
 }
 
-/// Who does not know the secret purges nothing.
+/// An order without the secret purges nothing.
 #[test]
 fn orders_of_others_have_no_effect() {
     let mut replicas = Replicas::new(1, KEPT);

@@ -29,7 +29,7 @@ impl House {
             .manifest("clients.yaml", authority_secret("clients", &self.authority, None))
     }
 
-    /// What a client with this certificate is answered, by the proxy itself.
+    /// The proxy's own answer to a client with this certificate.
     fn refusal(&self, setup: Setup, certificate: Option<&Arc<Certificate>>) -> Response {
         let forebay = setup.start();
         let response = forebay.tls_client(&client(certificate)).get("web.test", "/");

@@ -8,7 +8,8 @@ use crate::{GET, OK, serving, setup};
 
 const POST: &str = "POST / HTTP/1.1\r\nHost: web.test\r\nContent-Length: 4\r\n\r\nbody";
 
-/// Has `count` requests in flight at once, each on a connection of its own, and answers them. Returns the endpoint's ends.
+/// Has `count` requests in flight at once, each on a connection of its own, and answers them. Returns the
+/// endpoint's ends.
 fn burst(forebay: &Forebay, upstream: &Upstream, count: usize) -> Vec<Connection> {
     let mut clients: Vec<Connection> = (0..count).map(|_| forebay.client()).collect();
     for client in &mut clients {
@@ -265,8 +266,8 @@ fn without_keep_alive_every_client_connection_is_closed() {
     assert_eq!(upstream.connections(), 1, "the endpoint's connection is another matter");
 }
 
-/// What an idle client costs: no buffer, only a task and a socket. The figure is that of an optimised build; futures of an
-/// unoptimised one are larger, which the margin allows for.
+/// The cost of an idle client: no buffer, only a task and a socket. The figure is that of an optimised build;
+/// futures of an unoptimised one are larger, which the margin allows for.
 #[test]
 fn a_thousand_idle_clients_need_little_memory() {
     const KIB_EACH_MAX: u64 = if cfg!(debug_assertions) { 12 } else { 4 };

@@ -29,7 +29,8 @@ fn watch(admin: SocketAddr) -> (Connection, Response) {
     (connection, response)
 }
 
-/// The next event's data; what comes before it is passed over. An event is a chunk, whose own lines end without a carriage return.
+/// The next event's data; what comes before it is passed over. An event is a chunk, whose own lines end
+/// without a carriage return.
 fn event(connection: &mut Connection) -> Value {
     loop {
         let chunk = connection.read_line();
@@ -124,7 +125,7 @@ fn the_state_tells_of_traffic() {
     assert_eq!((&state["configuration"]["hosts"], &state["configuration"]["routes"]), (&1.into(), &1.into()));
     assert_eq!(state["configuration"]["acknowledged"], state["configuration"]["generation"]);
     assert!(event(&mut events)["atSeconds"].as_f64() > state["atSeconds"].as_f64(), "they go on");
-    // Who asks once gets the same, without a stream.
+    // A client that asks once gets the same, without a stream.
     assert!(json(&forebay, "/console/state")["windowSeconds"].as_f64().is_some());
 }
 
@@ -268,7 +269,8 @@ fn one_replica_tells_of_all_to_whom_they_admit_nobody_else() {
             forebay.await_log(" serving http=");
             forebay
         };
-        // Who connects to one of them comes from the same address, so that only the first is asked by who may.
+        // A client of a loopback address connects from that same address: only clients of the first one are
+        // allowed.
         let first = launch(addresses[0], 0);
         let port = first.admin_address().port();
         let _second = launch(addresses[1], port);

@@ -1,5 +1,6 @@
-//! `forebay convert ingress`: its streams and exit status, and that what it makes of Ingresses answers as they do. For that, the
-//! conversations about Ingresses run a second time, with what their Ingresses are converted to served in their place.
+//! `forebay convert ingress`: its streams and exit status, and that what it makes of Ingresses answers as
+//! they do. For that, the conversations about Ingresses run a second time, with what their Ingresses are
+//! converted to served in their place.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +30,8 @@ const ROOMS: &[&str] = &[
 /// The conversations that do not hold, one a line with the reason. The list may only become shorter.
 const DIFFERENT: &str = "tests/e2e/convert/different.txt";
 
-/// By itself, since some conversations watch for how long nothing comes, and would hear of others beside them: `make unit` runs it.
+/// By itself, since some conversations watch for how long nothing comes, and would hear of others beside
+/// them: `make unit` runs it.
 #[test]
 #[ignore = "has the machine to itself: cargo test --test e2e -- --ignored what_ingresses_become"]
 fn what_ingresses_become_answers_as_they_do() {

@@ -1,5 +1,5 @@
-//! Configuration that is copied from ingress-nginx and nginx: variables, options of directives, lines that ask
-//! for what is done anyway, and invalid values. The expectations were compared with nginx 1.22.1.
+//! Configuration that is copied from ingress-nginx and nginx: variables, options of directives, lines that
+//! ask for what is done anyway, and invalid values. The expectations were compared with nginx 1.22.1.
 
 use testkit::manifest::{Ingress, authority_secret, service};
 use testkit::{Authority, Canned, Connection, Forebay, Setup, TlsClient};

@@ -78,7 +78,7 @@ fn ports_run_out_for_who_connects_each_time() {
         ["a plain proxy that connects each time", "Forebay "].map(|name| row(&stdout, name));
     assert!(plain[1] > 0.0 && forebay[1] == 0.0, "{stdout}");
     assert!(stdout.contains("port-range"), "{stdout}");
-    // Which of the two it is hangs on the machine.
+    // The machine decides which of the two it is.
     assert!(stdout.contains("limits: 100m") || stdout.contains("not run: no CPU quota"), "{stdout}");
 }
 

@@ -70,7 +70,8 @@ fn the_text_tells_every_check_and_how_many_looked() {
 
 #[test]
 fn findings_are_told_in_chinese_where_that_is_the_language() {
-    // A machine that has almost as many files open as it may, and shorter queues than the one that it is compared with.
+    // A machine that has almost as many files open as it may, and shorter queues than the one that it is
+    // compared with.
     let folder = tempdir().expect("a folder");
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);

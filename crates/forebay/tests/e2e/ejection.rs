@@ -1,4 +1,5 @@
-//! One of four endpoints fails or hangs: it is left out, asked now and then whether it is well, and taken back.
+//! One of four endpoints fails or hangs: it is left out, asked now and then whether it is well, and taken
+//! back.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -41,7 +41,7 @@ fn an_endpoint_that_is_gone_loses_its_idle_connections_and_finishes_its_requests
     second.send(GET);
     let [mut idle, mut busy] = [(); 2].map(|()| leaving.accept_request().0);
     idle.send(OK);
-    // Which of the clients asked on which connection is not said.
+    // The order of connections among the clients is undefined.
     forebay.set_endpoints(&[staying.address()]);
     assert_eq!(idle.ending(), Ending::Reset, "at once, not by age");
     busy.send(OK);
@@ -98,10 +98,10 @@ endpoints:
         )
         .start();
     assert_eq!(forebay.get("/").said(), (200, "last"));
-    assert_eq!(forebay.configuration()["clusters"][0]["endpoints"][0]["draining"], true);
+    assert_eq!(forebay.configuration()["clusters"][0]["endpoints"][0]["state"], "Draining");
 }
 
-/// That the faster one is preferred is shown where the clock is at hand: beside the balancer.
+/// The preference for the faster one is tested beside the balancer, where the clock is controlled.
 #[test]
 fn requests_may_go_by_response_time() {
     let upstreams = ["a", "b", "c"].map(Canned::saying);

@@ -9,8 +9,13 @@ use testkit::{Authority, Canned, Connection, Forebay, TlsClient};
 use crate::commands::run;
 use crate::setup;
 
-/// What a request has besides its host.
-type Request = (&'static str, &'static str, &'static [&'static str]);
+/// The request line and headers of a request, besides its host.
+#[derive(Clone, Copy)]
+struct Request {
+    method: &'static str,
+    target: &'static str,
+    headers: &'static [&'static str],
+}
 
 const TARGETS: &[&str] =
     &["/", "/app", "/app/", "/app//x/%2e/y?a=b&c=%20", "/app/admin", "/%2e%2e/up", "/healthz"];
@@ -115,7 +120,8 @@ impl World {
         Self { forebay, upstreams, _yes: yes }
     }
 
-    fn explain(&self, host: &str, (method, target, headers): Request) -> Value {
+    fn explain(&self, host: &str, request: Request) -> Value {
+        let Request { method, target, headers } = request;
         let url = format!("http://{host}:{}{target}", self.forebay.address().port());
         let headers: Vec<_> = headers.iter().map(|header| format!("&header={}", encode(header))).collect();
         let asked = format!("/explain?method={method}&url={}{}", encode(&url), headers.concat());
@@ -125,7 +131,8 @@ impl World {
     }
 
     /// Sends the request, and returns the head of the response, and that which each upstream got.
-    fn send(&self, host: &str, (method, target, headers): Request) -> (String, Vec<(SocketAddr, String)>) {
+    fn send(&self, host: &str, request: Request) -> (String, Vec<(SocketAddr, String)>) {
+        let Request { method, target, headers } = request;
         let before: Vec<_> = self.upstreams.iter().map(|one| one.heads().len()).collect();
         let port = self.forebay.address().port();
         let headers: String = headers.iter().flat_map(|header| [header, "\r\n"]).collect();
@@ -160,7 +167,8 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// What it says is compared with what the proxy does: the head of the answer to the last byte, and who is sent which head.
+/// The explanation is compared with the proxy's behaviour: the head of the answer to the last byte, and the
+/// heads that the endpoints get.
 #[test]
 fn what_is_said_is_what_is_done() {
     let world = World::new();
@@ -169,7 +177,7 @@ fn what_is_said_is_what_is_done() {
     for host in hosts {
         for &target in TARGETS {
             for &(method, headers) in REQUESTS {
-                let request = (method, target, headers);
+                let request = Request { method, target, headers };
                 let told = world.explain(host, request);
                 let awaits_body = headers.iter().any(|header| header.ends_with("000"));
                 let destinations = told["destinations"].as_array().expect("a list");
@@ -202,7 +210,7 @@ fn what_is_said_is_what_is_done() {
 #[test]
 fn steps_have_the_annotations_and_keys_that_put_them_there() {
     let world = World::new();
-    let told = world.explain("rewrite.test", ("GET", "/app/x", &[]));
+    let told = world.explain("rewrite.test", Request { method: "GET", target: "/app/x", headers: &[] });
     let steps = told["steps"].as_array().expect("a list");
     let of = |name: &str| {
         steps.iter().find(|step| text(step, "step") == name).unwrap_or_else(|| panic!("{told:#}"))

@@ -1,4 +1,5 @@
-//! Files that are compressed on their way: in memory once, long ones each time, and forms that stand beside a file.
+//! Files that are compressed on their way: in memory once, long ones each time, and forms that stand beside a
+//! file.
 
 use std::fs;
 use std::io::Read;
@@ -43,7 +44,7 @@ fn by_both(
     [("HTTP/1", h1), ("HTTP/2", h2)]
 }
 
-/// What a content was before it was compressed.
+/// The content before it was compressed.
 fn plain(coding: &str, coded: &[u8]) -> String {
     let mut out = String::new();
     match coding {
@@ -85,7 +86,7 @@ fn a_short_file_is_compressed_once_for_each_coding() {
         assert_eq!((said(&response), header(&response, "etag")), ((200, page()), tag.clone()), "{protocol}");
         assert_eq!(header(&response, "vary"), "Accept-Encoding", "{protocol}");
     }
-    // What changes is compressed anew.
+    // A changed file is compressed anew.
     write(&root, "a.html", page() + "more");
     forebay.await_that("the change to be seen", || {
         let [_, (_, response)] = by_both(&forebay, "GET", "/a.html", &[("accept-encoding", "zstd")]);

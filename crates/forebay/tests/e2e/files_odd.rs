@@ -1,4 +1,5 @@
-//! Files that are not to be served, and files that change while they are sent: whatever protocol the client speaks.
+//! Files that are not to be served, and files that change while they are sent: whatever protocol the client
+//! speaks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,5 @@
-//! `forebay check` as a gate: what is wrong is found and said in one right sentence, and what is right passes.
+//! `forebay check` as a gate: what is wrong is found and said in one right sentence, and what is right
+//! passes.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -182,7 +183,7 @@ fn wrong_names() -> Vec<Wrong> {
     ]
 }
 
-/// What is wrong with a document.
+/// Mistakes in a document.
 fn wrong_documents() -> Vec<Wrong> {
     let kind = |name, line, said, replacements: &[(&str, &str)]| wrong(name, line, said, replacements);
     vec![

@@ -1,5 +1,5 @@
-//! Gateways and routes from files. Which route takes what is tested by the golden cases of `control`, and what filters do by the
-//! conversations of `proxy`.
+//! Gateways and routes from files. Which route takes what is tested by the golden cases of `control`, and
+//! what filters do by the conversations of `proxy`.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -140,10 +140,13 @@ fn gateway_of(class: &str, other_port: Option<u16>) -> String {
            spec: {controllerName: forebay.io/gateway-controller}\n"
 }
 
-/// Requests on a connection that is kept for as long as it may be, and on new ones over TLS, all the while; none may fail.
+/// Requests on a connection that is kept for as long as it may be, and on new ones over TLS, all the while;
+/// none may fail.
 #[test]
 fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
-    let (upstream, port, authority) = (Canned::saying("hello"), Port::tcp(), Authority::new("authority"));
+    let upstream = Canned::saying("hello");
+    let port = Port::tcp();
+    let authority = Authority::new("authority");
     let certificates = [authority.server(&["web.test"]), authority.server(&["web.test"])];
     let rules = "hostnames: [web.test], rules: [{backendRefs: [{name: web, port: 80}]}]";
     let forebay = serving(HTTP, route("HTTPRoute", rules), upstream.address())
@@ -192,7 +195,8 @@ fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
     });
 }
 
-/// `GRPCRouteSpec.hostnames` asks for one of two routes; of equally old ones of one name the `HTTPRoute` comes first.
+/// `GRPCRouteSpec.hostnames` asks for one of two routes; of equally old ones of one name the `HTTPRoute`
+/// comes first.
 #[test]
 fn a_route_is_served_when_the_older_one_of_its_host_is_gone() {
     let upstream = Canned::saying("hello");

@@ -1,6 +1,7 @@
 //! gRPC: the four kinds of calls, what passes of them, and faults in gRPC's own terms.
 //!
-//! To the proxy a message is content like any other; what counts is that it flows at once, and how a call ends.
+//! To the proxy a message is content like any other; what counts is that it flows at once, and how a call
+//! ends.
 
 use testkit::{Authority, Call, Forebay, H2Client, H2Peer, H2Upstream, Setup, TlsClient, TlsServer};
 
@@ -185,7 +186,8 @@ fn a_deadline_is_passed_on_and_a_cancelled_call_cancelled() {
     assert_eq!(status(&mut call), (200, Some("0".to_owned())));
 }
 
-/// gRPC's HTTP status mapping, for what a client is told by the proxy itself, which does not wait for the request's end.
+/// gRPC's HTTP status mapping, for what a client is told by the proxy itself, which does not wait for the
+/// request's end.
 fn told(forebay: &Forebay, host: &str) -> (u16, Option<String>) {
     let client = H2Client::clear(forebay.address());
     let mut call = client.call("POST", host, "/echo.Echo/Call", &[GRPC, TE], false);

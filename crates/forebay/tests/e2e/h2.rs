@@ -37,7 +37,8 @@ pub(crate) fn get_block() -> Vec<u8> {
     header_block(&fields("GET", "/"))
 }
 
-/// Sends `frames` after `first`, and sees that the connection ends, that this is counted, and that others are served.
+/// Sends `frames` after `first`, and sees that the connection ends, that this is counted, and that others are
+/// served.
 fn is_a_flood(first: &[Vec<u8>], frames: &[Vec<u8>]) {
     let upstream = Canned::saying("hello");
     let forebay = setup().endpoint(upstream.address()).start();
@@ -141,7 +142,7 @@ fn windows_may_not_overflow() {
     assert_eq!(client.outcome(1), Outcome::Reset(FLOW_CONTROL_ERROR));
 }
 
-/// What an endpoint sends and a client does not take is not kept here without end.
+/// Data of an endpoint that a client does not take is not buffered without bound.
 #[test]
 fn a_client_that_opens_no_window_costs_little() {
     const BODY_BYTES: usize = 4 << 20;
@@ -165,7 +166,7 @@ fn a_client_that_opens_no_window_costs_little() {
     client.await_frame(|frame| frame.kind == kind::PING);
     let grown = forebay.resident_kib().saturating_sub(before);
     assert!(grown < 40 << 10, "{grown} KiB for {STREAMS} responses of {BODY_BYTES} bytes");
-    // Those who open their windows get it all.
+    // Clients that open their windows get all of it.
     client.send(kind::WINDOW_UPDATE, flag::NONE, 1, &(BODY_BYTES as u32).to_be_bytes());
     client.send(kind::WINDOW_UPDATE, flag::NONE, 0, &(BODY_BYTES as u32).to_be_bytes());
     let mut received = 0;
@@ -175,7 +176,8 @@ fn a_client_that_opens_no_window_costs_little() {
     assert_eq!(received, BODY_BYTES);
 }
 
-/// Sends a head with other fields than are allowed; returns what became of it. Nothing may reach the endpoint.
+/// Sends a head with other fields than are allowed; returns what became of it. Nothing may reach the
+/// endpoint.
 fn refused(forebay: &Forebay, fields: &[(&[u8], &[u8])]) -> Outcome {
     let mut client = frames(forebay);
     client.send_head(1, fields, true);
@@ -435,7 +437,7 @@ fn clients_may_know_beforehand_or_not() {
     }
     client.get(1, "web.test", "/");
     assert_eq!(client.outcome(1), Outcome::Status(200));
-    // What begins like it and is not is a bad request of HTTP/1.
+    // Text with the same beginning is a bad request of HTTP/1.
     let mut other = forebay.client();
     other.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
     assert_eq!(other.read_response().status, 505);

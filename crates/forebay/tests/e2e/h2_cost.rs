@@ -1,4 +1,4 @@
-//! What a client of HTTP/2 can make others pay for: endpoints' connections, memory, time.
+//! Costs that a client of HTTP/2 can cause for others: endpoints' connections, memory, time.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use crate::failures::awaits_fault;
 use crate::h2::{ENHANCE_YOUR_CALM, INITIAL_WINDOW_SIZE, NO_ERROR, WHOLE, fields, frames, get_block};
 use crate::{OK, serving, setup, streaming};
 
-/// Rapid resets (CVE-2023-44487), slowly enough for each request to reach an endpoint: each costs it a connection.
+/// Rapid resets (CVE-2023-44487), slowly enough for each request to reach an endpoint: each costs it a
+/// connection.
 #[test]
 fn who_breaks_off_too_many_requests_is_sent_away() {
     let upstream = Upstream::new();
@@ -27,7 +28,7 @@ fn who_breaks_off_too_many_requests_is_sent_away() {
     awaits_fault(&forebay, "client", "http2_flood", 1);
 }
 
-/// What an endpoint breaks off is not the client's doing.
+/// Streams that an endpoint resets do not count against the client.
 #[test]
 fn requests_that_endpoints_break_off_are_not_held_against_the_client() {
     let upstream = Upstream::new();
@@ -111,7 +112,7 @@ fn a_client_that_reads_none_of_its_streams_costs_little() {
     let before = forebay.resident_kib();
     (1..STREAMS).for_each(|number| client.get(2 * number + 1, "web.test", "/"));
     forebay.await_that("all requests", || upstream.heads().len() == STREAMS as usize);
-    // What comes of it comes soon.
+    // If memory grows it does so soon.
     let other = forebay.client();
     other.is_quiet_for(Duration::from_millis(500));
     let grown = forebay.resident_kib().saturating_sub(before);

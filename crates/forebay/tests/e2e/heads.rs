@@ -10,7 +10,7 @@ fn lines(head: &str) -> Vec<&str> {
     head.trim_end().split("\r\n").filter(|line| !line.starts_with("X-Request-ID: ")).collect()
 }
 
-/// What the upstream sees of a request, the start line included.
+/// The request as the upstream sees it, the start line included.
 fn seen(forebay: &Forebay, upstream: &Upstream, request: &str) -> String {
     let mut client = forebay.client();
     client.send(request);

@@ -1,5 +1,5 @@
-//! `kubectl forebay` at an API server of few words: who is found, what is refused, and what is said then. What it is told by a running
-//! Forebay, `testing/cluster` tests.
+//! `kubectl forebay` at an API server of few words: who is found, what is refused, and what is said then.
+//! What it is told by a running Forebay, `testing/cluster` tests.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -296,7 +296,7 @@ fn a_pipe_that_nobody_reads_any_more_ends_it_quietly() {
     }
 }
 
-/// What `status` is made of.
+/// The fields that `status` is made of.
 #[test]
 fn a_forebay_says_how_it_does() {
     let upstream = Canned::saying("hello");

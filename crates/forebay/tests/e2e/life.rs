@@ -51,7 +51,7 @@ fn the_last_answer_on_a_connection_says_so() {
     assert_eq!(forebay.wait().status.code(), Some(0));
 }
 
-/// What was established before the signal is served, though nobody had accepted it yet.
+/// Connections that were established before the signal are served, though they were not accepted yet.
 #[test]
 fn clients_that_wait_to_be_accepted_are_served() {
     let upstream = Canned::saying("hello");

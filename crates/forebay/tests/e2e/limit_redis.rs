@@ -1,4 +1,5 @@
-//! Limits that several instances keep together by a Redis, a real one: well, gone, slow, and with TLS and users.
+//! Limits that several instances keep together by a Redis, a real one: well, gone, slow, and with TLS and
+//! users.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ fn ask(forebay: &Forebay, key: &str) -> Response {
     forebay.client().ask(&head(key))
 }
 
-/// What a response says is left.
+/// The remaining quota by a response's headers.
 fn left(response: &Response) -> u32 {
     let field = response.header("ratelimit").expect("a limit");
     let left = field.split(';').find_map(|part| part.strip_prefix("r=")).expect("what is left");
@@ -137,7 +138,7 @@ fn without_redis_each_instance_counts_alone_and_with_it_together_again() {
     assert!(forebay.metrics().sum(EXCHANGES, &[("result", "unreachable")]) > 0);
     redis.start_again();
     forebay.await_log("redis counts for shared limits again");
-    // What was counted without it is told to it.
+    // Requests counted without Redis are added to it.
     assert_eq!(ask(&forebay, "b").status, 429);
     forebay.await_that("it to be stored", || stored(&redis) >= 3);
     let lines = forebay.log();
@@ -180,7 +181,8 @@ fn a_redis_that_says_nothing_keeps_nobody_waiting() {
     let forebay = limited(&backend, &url(&redis), "3/1h").start();
     assert_eq!(left(&ask(&forebay, "a")), 2);
     redis.halt();
-    // The first one waits for at most 100 ms, whatever the machine adds; an exchange is given up after ten times that.
+    // The first one waits for at most 100 ms, whatever the machine adds; an exchange is given up after ten
+    // times that.
     let begin = Instant::now();
     assert_eq!(ask(&forebay, "b").status, 200);
     let waited = begin.elapsed();
@@ -195,7 +197,7 @@ fn a_redis_that_says_nothing_keeps_nobody_waiting() {
     forebay.await_log("redis counts for shared limits again");
 }
 
-/// What docs/limits.md says that it takes.
+/// The permissions that docs/limits.md lists.
 const USER: &str =
     "limits on >s3cret ~forebay:limit:* +evalsha +script|load +time +incrby +get +set +pexpire +select";
 

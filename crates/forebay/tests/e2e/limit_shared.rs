@@ -73,7 +73,7 @@ fn ask(replica: &Forebay, key: &str) -> Response {
     replica.client().ask(&head)
 }
 
-/// What a response says is left.
+/// The remaining quota by a response's headers.
 fn left(response: &Response) -> u32 {
     let field = response.header("ratelimit").expect("a limit");
     let left = field.split(';').find_map(|part| part.strip_prefix("r=")).expect("what is left");
@@ -108,14 +108,15 @@ fn together_they_admit_what_the_limit_says() {
         replicas.datagrams(0, "taken") > 0
     });
     assert!((0..300).all(|_| ask(first, "a").status == 200));
-    // Until it hears of the first, which is told twenty times a second, the second may admit more than is left.
+    // Until it hears of the first, which is told twenty times a second, the second may admit more than is
+    // left.
     let admitted = std::cell::Cell::new(300);
     let is_exhausted = |one: &Forebay| {
         let response = ask(one, "a");
         admitted.set(admitted.get() + u32::from(response.status == 200));
         left(&response) == 0 && response.status == 429
     };
-    // What each takes the other to have admitted meanwhile is given back where it has not.
+    // Each replica assumes requests of the other, and gives back those that the other did not admit.
     let are_exhausted = || is_exhausted(second) && is_exhausted(first) && admitted.get() >= 400;
     second.await_that("nothing to be left", are_exhausted);
     assert!(admitted.get() < 800, "each alone admits 400: {}", admitted.get());

@@ -1,4 +1,5 @@
-//! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary between them.
+//! The whole proxy over loopback: raw bytes in at one end, raw bytes out at the other, the real binary
+//! between them.
 
 mod abuse;
 mod access;

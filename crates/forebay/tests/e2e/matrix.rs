@@ -1,5 +1,5 @@
-//! One test body over all pairs of protocols: {HTTP/1, HTTP/2} in clear and over TLS towards clients, and the same towards
-//! endpoints.
+//! One test body over all pairs of protocols: {HTTP/1, HTTP/2} in clear and over TLS towards clients, and the
+//! same towards endpoints.
 
 use std::thread;
 
@@ -71,7 +71,8 @@ fn converse(client: Protocol, upstream: Protocol) {
     responses_are_read_ahead(&delivering);
 }
 
-/// An endpoint of HTTP/1 is asked when all of a body has come; one of HTTP/2, which may speak first, as soon as may be.
+/// An endpoint of HTTP/1 is asked when all of a body has come; one of HTTP/2, which may speak first, as soon
+/// as may be.
 fn content_is_read_whole(pair: &Pair, upstream: Protocol) {
     let content = &*large();
     let mut client = pair.client();

@@ -4,7 +4,7 @@ use std::io;
 use std::process::Command;
 
 use rustix::thread::UnshareFlags;
-use testkit::{Connection, Upstream, left_out, this_test};
+use testkit::{Connection, Forebay, Upstream, left_out, this_test};
 
 use crate::{GET, OK, serving};
 
@@ -39,6 +39,7 @@ fn without_a_free_port_a_request_waits_for_a_connection() {
         let upstream = Upstream::new();
         let forebay = serving(&upstream);
         let mut clients = [(); 3].map(|()| forebay.client());
+        let mut admin = Connection::to(forebay.admin_address());
         // From here on there are two ports towards any one destination.
         std::fs::write(PORT_RANGE, "61000 61001").expect("it is the namespace's own");
         for client in &mut clients {
@@ -46,9 +47,9 @@ fn without_a_free_port_a_request_waits_for_a_connection() {
         }
         let mut peers: [Connection; 2] = [(); 2].map(|()| upstream.accept_request().0);
         forebay.await_that("a connection to fail for want of a port", || {
-            forebay.metrics().sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
+            Forebay::metrics_over(&mut admin).sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
         });
-        assert_eq!(forebay.metrics().sum("forebay_upstream_ports_in_use", &[]), 2);
+        assert_eq!(Forebay::metrics_over(&mut admin).sum("forebay_upstream_ports_in_use", &[]), 2);
         assert!(upstream.is_left_alone());
         let [first, second] = &mut peers;
         first.send(OK);
@@ -84,12 +85,13 @@ fn a_connection_that_was_waited_for_and_is_dead_is_replaced() {
         let upstream = Upstream::new();
         let forebay = serving(&upstream);
         let mut clients = [(); 2].map(|()| forebay.client());
+        let mut admin = Connection::to(forebay.admin_address());
         std::fs::write(PORT_RANGE, "61000 61000").expect("it is the namespace's own");
         clients[0].send(GET);
         let (mut peer, _) = upstream.accept_request();
         clients[1].send(GET);
         forebay.await_that("a connection to fail for want of a port", || {
-            forebay.metrics().sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
+            Forebay::metrics_over(&mut admin).sum("forebay_upstream_ports_exhausted_total", &[]) >= 1
         });
         peer.send(OK);
         assert!(peer.read_head().starts_with("GET / "), "the second goes over the connection that came free");

@@ -1,4 +1,4 @@
-//! What somebody sees who does not know Forebay: each mistake is told with what is missing, and what helps.
+//! First steps of a newcomer: each mistake has a message with the missing part, and a remedy.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,7 +15,8 @@ fn manifest() -> String {
     ingress.document() + &service("web", &["192.0.2.1:8080".parse().expect("an address")])
 }
 
-/// CPU time that a start may cost, up to the first answer: what ships has to be there at once. Without optimisation it takes several times as long.
+/// CPU time that a start may cost, up to the first answer: what ships has to be there at once. Without
+/// optimisation it takes several times as long.
 const START_CPU_MAX: Duration = Duration::from_millis(if cfg!(debug_assertions) { 200 } else { 50 });
 
 /// CPU time and not time, since tests share the machine. The least of some, since only that is its own.

@@ -10,7 +10,7 @@ use testkit::{
 
 use crate::setup;
 
-/// What one side speaks.
+/// The protocol of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Protocol {
     pub(crate) is_http2: bool,
@@ -40,9 +40,9 @@ enum Listener {
 pub(crate) enum Framing {
     /// There is none.
     Nothing,
-    /// Not beforehand.
+    /// The length is unknown beforehand.
     Open,
-    /// Beforehand.
+    /// The length is known beforehand.
     Length(usize),
 }
 
@@ -317,7 +317,8 @@ impl Peer {
         }
     }
 
-    /// Sends the head of the response. Connections of HTTP/1 are not kept, so that each request comes on its own.
+    /// Sends the head of the response. Connections of HTTP/1 are not kept, so that each request comes on its
+    /// own.
     pub(crate) fn respond(&mut self, status: u16, headers: &[(&str, &str)], framing: Framing) {
         let length = framing.length();
         let mut headers = headers.to_vec();

@@ -1,5 +1,5 @@
-//! Policies of Forebay's own for routes of the Gateway API: each section takes effect. That fields mean what annotations mean, the tests
-//! of `control` compare.
+//! Policies of Forebay's own for routes of the Gateway API: each section takes effect. That fields mean what
+//! annotations mean, the tests of `control` compare.
 
 use std::net::SocketAddr;
 

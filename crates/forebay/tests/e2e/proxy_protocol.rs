@@ -47,7 +47,7 @@ fn a_load_balancer_says_who_the_client_is() {
     }
 }
 
-/// What came to port 443 of the load balancer came over TLS, though it has ended that.
+/// Connections to port 443 of the load balancer came over TLS, though it has ended that.
 #[test]
 fn the_port_at_the_load_balancer_is_the_clients() {
     for (header, lines) in [

@@ -146,7 +146,8 @@ fn a_malformed_chunk_that_comes_later_breaks_the_request_off() {
     assert_eq!(peer.ending(), Ending::Reset);
 }
 
-/// As nginx does: it would show whoever asks what a proxy in between adds to a request (RFC 9110 section 9.3.8).
+/// As nginx does: it would show whoever asks what a proxy in between adds to a request (RFC 9110 section
+/// 9.3.8).
 #[test]
 fn a_trace_is_refused() {
     let upstream = Upstream::new();

@@ -1,4 +1,4 @@
-//! Which Service takes a request, and what those get that none takes.
+//! The Service that gets a request, and the answers to requests that no route matches.
 
 use testkit::manifest::{Ingress, service};
 use testkit::{Canned, Connection, Forebay, Setup};
@@ -282,7 +282,7 @@ fn redirects_to_tls_do_as_they_are_told() {
     assert_eq!(behind.said(), (200, "a"), "it has come by TLS already");
 }
 
-/// What asks for a guard that is not there yet is closed, never open.
+/// A route with an unsupported guard is closed, never open.
 #[test]
 fn what_cannot_be_guarded_is_not_served() {
     let services = Services::named(["open", "guarded"]);

@@ -1,4 +1,4 @@
-//! What is seen from outside: access log, metrics, health, configuration.
+//! Outside views: access log, metrics, health, configuration.
 
 use rustix::process::Signal;
 use testkit::manifest::{Ingress, config_map, service, tls_secret};
@@ -269,20 +269,19 @@ fn the_configuration_in_force_can_be_read() {
     let configuration = forebay.configuration();
     let host = |name: &str| {
         let hosts = configuration["hosts"].as_array().expect("a list");
-        hosts.iter().find(|host| host["host"] == name).expect("a host")["routes"][0].clone()
+        hosts.iter().find(|host| host["name"]["Exact"] == name).expect("a host")["routes"][0].clone()
     };
     let web = host("web.test");
-    assert_eq!(
-        (&web["path"], &web["pathType"], &web["ingress"]),
-        (&"/".into(), &"Prefix".into(), &"web".into())
-    );
-    assert_eq!(web["action"]["upstream"], "default-web-80");
-    assert_eq!(web["action"]["readTimeoutSeconds"], 7.0);
+    assert_eq!(web["path"], serde_json::json!({"kind": "Prefix", "path": "/"}));
+    assert_eq!(web["labels"]["object"], "web");
+    let forward = &web["action"]["Forward"];
+    assert_eq!(forward["backends"]["One"], "default-web-80");
+    assert_eq!(forward["timeouts"]["read"], "7s");
     let tls = host("tls.test");
-    assert_eq!((&tls["path"], &tls["pathType"]), (&"/x".into(), &"Exact".into()));
-    assert_eq!(tls["filters"][0]["tlsRedirect"]["status"], 308);
+    assert_eq!(tls["path"], serde_json::json!({"kind": "Exact", "path": "/x"}));
+    assert_eq!(tls["request_filters"][0]["TlsRedirect"]["status"], 308);
     let cluster = &configuration["clusters"][0];
-    assert_eq!(cluster["upstream"], "default-web-80");
+    assert_eq!(cluster["name"], "default-web-80");
     assert_eq!(cluster["endpoints"][0]["address"], upstream.address().to_string());
     assert_eq!(configuration["generation"], configuration["acknowledged"]);
 }
@@ -334,16 +333,16 @@ fn certificates_and_streams_can_be_seen_and_keys_cannot() {
     forebay.await_log("Secret default/missing (--default-ssl-certificate) is missing");
     let page = forebay.admin("/configuration");
     let configuration = forebay.configuration();
-    assert_eq!(configuration["defaultCertificate"], serde_json::Value::Null);
+    assert_eq!(configuration["settings"]["tls"]["default_certificate"], serde_json::Value::Null);
     assert_eq!(configuration["streams"], serde_json::json!([]));
-    let shown = &configuration["hosts"][0]["tls"]["certificate"];
-    assert_eq!((&shown["namespace"], &shown["secret"]), (&"default".into(), &"certificate".into()));
+    let shown = &configuration["hosts"][0]["tls"]["certificate"]["info"];
+    assert_eq!((&shown["namespace"], &shown["object"]), (&"default".into(), &"certificate".into()));
     let body = certificate.key_pem().lines().nth(1).expect("a key has lines").to_owned();
     assert!(!page.text().contains(&body) && !page.text().contains("PRIVATE"));
     let labels = [("host", "web.test"), ("namespace", "default"), ("secret_name", "certificate")];
     let metrics = forebay.metrics();
     let expires = metrics.sum("nginx_ingress_controller_ssl_expire_time_seconds", &labels);
-    assert_eq!(shown["notAfter"], expires);
+    assert_eq!(shown["not_after"], expires);
     let info = [labels[0], ("public_key_algorithm", "ECDSA"), ("issuer_common_name", "authority")];
     assert_eq!(metrics.sum("nginx_ingress_controller_ssl_certificate_info", &info), 1);
 }

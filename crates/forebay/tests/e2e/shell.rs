@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::commands::run;
 
-/// Those that a user sees in `forebay --help`.
+/// The commands that `forebay --help` shows.
 fn commands() -> Vec<String> {
     let (code, help, stderr) = run(&["--help"]);
     assert_eq!((code, &*stderr), (0, ""));
@@ -34,7 +34,7 @@ fn completions_know_all_commands() {
     assert!(stderr.starts_with("forebay: ") && stderr.contains("bash"), "{stderr}");
 }
 
-/// What bash offers behind `forebay ser` is what it offers behind a prompt.
+/// Bash's completions behind `forebay ser` are those at a prompt.
 #[test]
 fn bash_completes_a_command_and_a_flag() {
     if !testkit::needs("bash") {

@@ -1,4 +1,4 @@
-//! What Forebay does when it is short of file descriptors.
+//! Forebay's behaviour when it is short of file descriptors.
 
 use std::fs::{self, DirEntry};
 use std::path::PathBuf;
@@ -42,7 +42,8 @@ fn who_finds_no_descriptor_hears_of_it_and_the_next_ones_are_served() {
         .arguments(["--workers=1"])
         .start();
     assert_eq!(forebay.get("/").status, 200);
-    // Requests that have begun are not closed to make room. They take what is free below the highest descriptor.
+    // Requests that have begun are not closed to make room. They take what is free below the highest
+    // descriptor.
     let highest = open(&forebay).max().unwrap_or(0);
     limit(&forebay, Some(highest + 1));
     let holes = highest + 1 - open(&forebay).count() as u64;
@@ -52,7 +53,8 @@ fn who_finds_no_descriptor_hears_of_it_and_the_next_ones_are_served() {
     };
     let mut begun: Vec<_> = (0..holes + 16).map(|_| begin(forebay.client())).collect();
     let mut client = forebay.client();
-    // Who is accepted takes the place of one that had not begun yet, or of a connection to the admin server that had yet to end.
+    // An accepted connection replaces one that had not begun yet, or one to the admin server that had yet to
+    // end.
     while client.is_quiet_for(Duration::from_millis(500)) {
         begun.push(begin(std::mem::replace(&mut client, forebay.client())));
     }
@@ -66,7 +68,7 @@ fn who_finds_no_descriptor_hears_of_it_and_the_next_ones_are_served() {
     limit(&forebay, None);
     forebay.await_that("to serve again", || {
         let mut client = forebay.client();
-        // Who is still refused may be so before its request is read, and hears of it or not.
+        // A refused connection may be closed before its request is read, and sees an answer or none.
         client.try_send(GET).is_ok() && client.try_read_line().is_ok_and(|line| line.contains(" 200 "))
     });
     drop(begun);

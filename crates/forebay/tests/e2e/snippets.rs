@@ -1,4 +1,5 @@
-//! nginx configuration in snippets: what its directives do to requests and responses, sentence by sentence of the reference.
+//! nginx configuration in snippets: what its directives do to requests and responses, sentence by sentence of
+//! the reference.
 
 use testkit::manifest::{Ingress, service};
 use testkit::{Canned, Forebay, H2Client, Setup};
@@ -231,7 +232,8 @@ fn rewriting() {
     assert_eq!(forebay.get("/loop").status, 500);
 }
 
-/// R3: "CORS preflight, snippets' return, permanent redirect, rewrite, https redirect, 503 if no endpoints, lists".
+/// R3: "CORS preflight, snippets' return, permanent redirect, rewrite, https redirect, 503 if no endpoints,
+/// lists".
 #[test]
 fn the_order_is_that_of_ingress_nginx() {
     let canned = endpoint();
@@ -385,7 +387,8 @@ fn the_auth_service_is_told_otherwise() {
     assert!(asked(&canned).contains("Cookie: a=1; b=2\r\n"), "the endpoint gets the client's");
 }
 
-/// nginx's `auth_request_set`: headers of the service's response become variables of the snippet, and no client can forge them.
+/// nginx's `auth_request_set`: headers of the service's response become variables of the snippet, and no
+/// client can forge them.
 #[test]
 fn headers_of_the_auth_service_become_variables() {
     let canned = endpoint();
@@ -463,7 +466,7 @@ fn what_is_not_understood_is_closed() {
     assert!(canned.heads().is_empty());
 }
 
-/// O9
+/// Test case O9.
 #[test]
 fn snippets_need_leave() {
     let canned = endpoint();

@@ -117,7 +117,9 @@ fn a_udp_service_answers() {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     };
-    let (port, upstream, client) = (Port::udp(), socket(), socket());
+    let port = Port::udp();
+    let upstream = socket();
+    let client = socket();
     let of_tcp = service("echo", &[upstream.local_addr().unwrap()]);
     let forebay = setup()
         .arguments([UDP])

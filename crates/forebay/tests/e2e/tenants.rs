@@ -1,4 +1,4 @@
-//! What a tenant may not do: somebody who may write Ingresses and Services of one namespace, and nothing else.
+//! Limits of a tenant: a user who may write Ingresses and Services of one namespace, and nothing else.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -55,7 +55,7 @@ fn own_names() -> Vec<String> {
     names.filter(|name| !name.starts_with("localhost")).collect()
 }
 
-/// What the admin server would tell is told to nobody who asks for it by the public port.
+/// Pages of the admin server are not available at the public port.
 fn asserts_closed(forebay: &Forebay) {
     for path in ["/configuration", "/metrics"] {
         let response = forebay.get(path);
@@ -146,7 +146,7 @@ fn passthrough_of_another_namespace_takes_no_host() {
     forebay.await_log("ssl-passthrough of this one has no effect there");
 }
 
-/// What a client says of a hop before us shows no certificate.
+/// A client's claim about a hop before us is no certificate.
 #[test]
 fn a_host_that_requires_certificates_is_not_served_in_clear() {
     let (upstream, authority) = (Upstream::new(), Authority::new("clients"));

@@ -1,4 +1,5 @@
-//! TLS towards clients: which certificate is shown, what is offered, sessions, redirects, and what is no handshake.
+//! TLS towards clients: which certificate is shown, what is offered, sessions, redirects, and what is no
+//! handshake.
 
 use std::io::ErrorKind;
 use std::time::Instant;
@@ -22,7 +23,7 @@ fn hello() -> Canned {
     Canned::saying("hello")
 }
 
-/// Which of these is shown to a client that asks for `name`.
+/// The certificate among these that a client gets for `name`.
 fn shown<'c>(forebay: &Forebay, name: &str, among: &[(&'c str, &Certificate)]) -> &'c str {
     let info = forebay.tls_client(&TlsClient::new(name)).tls_info();
     among.iter().find(|(_, certificate)| info.shows(certificate)).map_or("another", |(label, _)| label)
@@ -260,7 +261,7 @@ fn versions_and_suites_are_offered_as_told() {
             assert_eq!(offers(&forebay, suite).expect("it is offered").tls_info().suite, suite);
         }
     }
-    // What field case C measures with.
+    // The certificate that field case C measures with.
     let only = with_certificate(&rsa)
         .setting("ssl-ciphers", "ECDHE-RSA-AES256-GCM-SHA384")
         .setting("ssl-protocols", "TLSv1.2")

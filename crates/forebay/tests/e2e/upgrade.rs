@@ -140,7 +140,7 @@ fn an_endpoint_may_decline() {
     assert_eq!(client.read_response().said(), (200, "ok"));
 }
 
-/// What is not passed on is asked for in vain: the request stays HTTP (RFC 9110 section 7.8).
+/// An upgrade that is not passed on has no effect: the request stays HTTP (RFC 9110 section 7.8).
 #[test]
 fn only_protocols_that_are_known_are_passed_on() {
     let upstream = Upstream::new();
@@ -181,8 +181,8 @@ fn an_upgrade_that_nobody_is_there_for_fails_as_any_request() {
     assert_eq!(forebay.client().ask(UPGRADE).status, 503);
 }
 
-/// A request with a body stays HTTP (RFC 9110 section 7.8 lets a server ignore the wish): `curl --http2` asks for h2c with
-/// every request.
+/// A request with a body stays HTTP (RFC 9110 section 7.8 lets a server ignore the wish): `curl --http2` asks
+/// for h2c with every request.
 #[test]
 fn a_request_with_a_body_stays_as_it_is() {
     let upstream = Upstream::new();

@@ -79,7 +79,7 @@ impl Webhook {
         ask(&mut self.connect(), body)
     }
 
-    /// What becomes of an Ingress that is to be created: nothing, or the message of the refusal.
+    /// The result of creating an Ingress: none, or the message of the refusal.
     fn judge(&self, ingress: &Value) -> Option<String> {
         let response = self.post(&review(ingress).to_string());
         assert_eq!(
@@ -261,7 +261,8 @@ fn a_certificate_that_cannot_be_used_ends_it_at_once() {
     }
 }
 
-/// The webhook is no way to slow the proxy down: it judges on a thread of its own, one review after the other.
+/// The webhook is no way to slow the proxy down: it judges on a thread of its own, one review after the
+/// other.
 #[test]
 fn requests_are_served_while_a_large_ingress_is_judged() {
     let upstream = testkit::Canned::saying("hello");

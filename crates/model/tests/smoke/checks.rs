@@ -1,9 +1,10 @@
-//! Properties that must hold for every expression and every text. The fuzz target and the smoke test call the same function.
+//! Properties that must hold for every expression and every text. The fuzz target and the smoke test call the
+//! same function.
 
 use model::{Expression, StepBudget, TooManySteps};
 
-/// The first line of the input is an expression, the rest is what a client sends. Nothing causes a panic; what groups have found is
-/// within the text; and the shorter way of expressions that texts begin with finds what the longer one does.
+/// The first line of the input is an expression, the rest is what a client sends. No input causes a panic,
+/// groups are within the text, and the search by prefix finds what the full search finds.
 pub(crate) fn expression(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
     let (expression, text) = (&input[..end], &input[(end + 1).min(input.len())..]);

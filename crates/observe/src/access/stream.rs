@@ -6,7 +6,7 @@ use model::log::{StreamFormat, StreamVariable};
 use model::template::Part;
 
 use super::Time;
-use super::line::{push_ip, push_number, push_seconds};
+use super::push::{push_address, push_ip, push_number, push_seconds};
 
 /// The values of a TCP connection or UDP session after it has ended.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +17,8 @@ pub struct StreamRecord<'a> {
     pub remote_addr: IpAddr,
     /// `TCP` or `UDP`.
     pub protocol: &'a str,
-    /// The status that nginx would log: 200 if it was passed on, 400 if the client sent no valid PROXY header, 502 if no endpoint
-    /// could be reached.
+    /// The status that nginx would log: 200 for a forwarded stream, 400 if the client sent no valid PROXY
+    /// header, 502 if no endpoint could be reached.
     pub status: u16,
     /// Bytes sent to the client.
     pub bytes_sent: u64,
@@ -28,17 +28,17 @@ pub struct StreamRecord<'a> {
     pub session_time: Duration,
     /// Port that the client connected to.
     pub server_port: u16,
-    /// The endpoint that it was passed on to; none if there was none.
+    /// The endpoint of the stream; none if no endpoint could be reached.
     pub upstream: Option<SocketAddr>,
-    /// What the service is called.
+    /// Labels of the service.
     pub labels: &'a Labels,
     /// Name of the machine.
     pub hostname: &'a str,
-    /// Process id.
+    /// Id of the process.
     pub pid: u32,
 }
 
-/// Appends the line of a stream with its `\n`. What is missing is `-`.
+/// Appends the line of a stream with its `\n`. A missing value is `-`.
 pub fn write_stream_line(format: &StreamFormat, record: &StreamRecord<'_>, out: &mut Vec<u8>) {
     for part in format.parts() {
         match part {
@@ -66,7 +66,7 @@ fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Ve
         StreamVariable::SessionTime => push_seconds(out, record.session_time),
         StreamVariable::ServerPort => push_number(out, record.server_port),
         StreamVariable::UpstreamAddr => match record.upstream {
-            Some(address) => out.extend_from_slice(address.to_string().as_bytes()),
+            Some(address) => push_address(out, address),
             None => out.push(b'-'),
         },
         StreamVariable::ProxyUpstreamName => {

@@ -15,6 +15,15 @@ pub struct Time<'a> {
     pub iso8601: &'a str,
 }
 
+/// A notation of the time as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeForm {
+    /// Common Log Format: `20/Nov/2026:11:03:50 +0000`.
+    Common,
+    /// ISO 8601: `2026-11-20T11:03:50+00:00`.
+    Iso8601,
+}
+
 /// Formats the time once a second.
 #[derive(Debug)]
 pub struct TimeCache {
@@ -48,6 +57,16 @@ impl TimeCache {
         {
             text.clear();
             write!(text, "{}", time.strftime(format)).expect("the format has only fields that each time has");
+        }
+    }
+}
+
+impl<'a> Time<'a> {
+    /// The text in one of the notations.
+    pub fn text(&self, form: TimeForm) -> &'a str {
+        match form {
+            TimeForm::Common => self.local,
+            TimeForm::Iso8601 => self.iso8601,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The metrics of clients whose behaviour is far off the others'.
+//! The metrics of clients with unusual behaviour.
 
 use std::sync::atomic::Ordering;
 
@@ -7,14 +7,15 @@ use super::names;
 use super::{Counter, Registry};
 
 impl Registry {
-    /// Sets how many clients are watched, slowed and refused for their behaviour, and the bytes of what is known of clients.
+    /// Sets the numbers of clients that are watched, slowed and refused for their behaviour, and the bytes of
+    /// their records.
     pub fn set_abuse(&self, [watched, slowed, refused]: [u64; 3], bytes: u64) {
         for (cell, figure) in self.abuse.iter().zip([watched, slowed, refused, bytes]) {
             cell.store(figure, Ordering::Relaxed);
         }
     }
 
-    /// Clients whose behaviour is far off the others'.
+    /// Writes the metrics of clients with unusual behaviour.
     pub(super) fn encode_abuse(&self, page: &mut Page<'_>, count: impl Fn(Counter) -> u64) {
         let [clients @ .., bytes] = &self.abuse;
         page.family(&names::ABUSE_CLIENTS);

@@ -1,28 +1,28 @@
-//! Figures of the cache as they are told.
+//! Figures of the cache for reports.
 
 use super::CacheResult;
 
-/// What a cache did for the requests to the routes of an Ingress and a Service.
+/// Cache totals of the routes of an Ingress and a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheTotals {
-    /// Of the Ingress.
+    /// Namespace of the Ingress.
     pub namespace: String,
-    /// Of the Ingress.
+    /// Name of the Ingress.
     pub ingress: String,
-    /// What the routes lead to.
+    /// The Service behind the routes.
     pub service: String,
     /// Requests by [`CacheResult`].
     pub counts: [u64; CacheResult::ALL.len()],
 }
 
-/// Figures of a cache on disk; those that count go on until the process ends.
+/// Figures of a cache on disk. Counters grow until the process ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskFigures {
-    /// Of all files.
+    /// Bytes of all files.
     pub bytes: u64,
-    /// What they may take.
+    /// The limit on their size.
     pub bytes_max: u64,
-    /// URLs of which responses are found.
+    /// URLs with stored responses.
     pub objects: u64,
     /// Records that were read.
     pub hits: u64,
@@ -30,14 +30,14 @@ pub struct DiskFigures {
     pub writes: u64,
     /// Records that were not written.
     pub dropped: u64,
-    /// Records that had to go.
+    /// Records that were evicted.
     pub evictions: u64,
-    /// Times that the system refused to write.
+    /// Writes that the system refused.
     pub write_errors: u64,
-    /// Records that were not what had been written.
+    /// Records whose content differed from the written one.
     pub read_errors: u64,
     /// The file system has no room.
     pub full: bool,
-    /// The index is still read back.
+    /// The index is still being read.
     pub loading: bool,
 }

@@ -1,9 +1,11 @@
-//! The reasons of a series' faults: a few cells that take the reasons as they occur, so that a series need not have a cell for each.
+//! The reasons of a series' faults: a few cells that take the reasons as they occur, so a series need not
+//! have a cell for each.
 
 use super::local_counter::LocalCounter;
 use crate::Reason;
 
-/// Reasons that one series tells apart. A series has one status, and few reasons lead to the same status on one route.
+/// Reasons that one series distinguishes. A series has one status, and few reasons lead to the same status on
+/// one route.
 const CELLS: usize = 4;
 
 /// Bits of a cell that count; those above hold the reason's number plus one.
@@ -27,7 +29,7 @@ impl Causes {
         cell.add(if cell.get() == 0 { tag + 1 } else { 1 });
     }
 
-    /// The reasons that have occurred, and how often.
+    /// The reasons that have occurred, with their numbers.
     pub(super) fn get(&self) -> impl Iterator<Item = (Reason, u64)> {
         let read = |cell: &LocalCounter| {
             let value = cell.get();

@@ -3,7 +3,7 @@
 use super::local_counter::LocalCounter;
 
 table! {
-    /// What is done to the content of a response.
+    /// The change to the content of a response.
     Recoding {
         "gzip" => Gzip, "It is compressed by gzip.";
         "br" => Brotli, "It is compressed by brotli.";
@@ -14,13 +14,13 @@ table! {
     }
 }
 
-/// The counters of codings of one worker, which it alone writes.
+/// The counters of codings of one worker, their only writer.
 #[derive(Debug, Default)]
 pub struct CodingCells {
     pub(super) of: [Recoded; Recoding::ALL.len()],
-    /// Contents that there was no memory for a coder for.
+    /// Contents without memory for a coder.
     pub(super) refused: LocalCounter,
-    /// Steps by which levels are below what routes ask for, at the moment.
+    /// Steps by which levels are at present below those that routes request.
     pub(super) eased: LocalCounter,
 }
 
@@ -40,12 +40,12 @@ impl CodingCells {
         cells.written.add(written);
     }
 
-    /// Counts a content that stays as it is since there is no memory for a coder.
+    /// Counts a content that stays unchanged, because no memory for a coder is available.
     pub fn note_refused(&self) {
         self.refused.inc();
     }
 
-    /// Tells how many steps levels are below what routes ask for.
+    /// Sets the number of steps by which levels are below those that routes request.
     pub fn set_eased(&self, steps: u8) {
         self.eased.add(u64::from(steps).wrapping_sub(self.eased.get()));
     }

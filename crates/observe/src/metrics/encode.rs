@@ -40,7 +40,7 @@ impl Registry {
         self.encode_streams(&mut page);
     }
 
-    /// Requests of clients so far, for whatever host.
+    /// The number of requests so far, for every host.
     pub fn requests(&self) -> u64 {
         sum(&lock(&self.workers), |worker| worker.counter(Counter::Requests))
     }
@@ -213,7 +213,8 @@ impl Registry {
     }
 }
 
-/// Faults by Ingress, Service and status. A combination is there once it has occurred, and a series has few reasons.
+/// Faults by Ingress, Service and status. A combination exists once it has occurred, and a series has few
+/// reasons.
 fn encode_causes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
     for series in workers.iter().flat_map(|worker| worker.series()) {
@@ -239,7 +240,7 @@ fn encode_causes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
     }
 }
 
-/// A status, or its class where only that is recorded.
+/// A status, or its class if only the class is recorded.
 fn status_text(status: u16) -> String {
     if status < 100 { format!("{status}xx") } else { status.to_string() }
 }
@@ -393,7 +394,8 @@ fn push_label(text: &mut String, name: &str, value: &str) {
     text.push('"');
 }
 
-/// A bound in the form that Go writes, and so ingress-nginx: `1e+06` from a million on. Queries compare `le` as text.
+/// A bound in the form that Go writes, and so ingress-nginx: `1e+06` from a million on. Queries compare `le`
+/// as text.
 struct GoFloat(f64);
 
 impl Display for GoFloat {

@@ -1,5 +1,6 @@
-//! A fine histogram of times beside those of `/metrics`, for the console and `top`. It has two buckets for each power of two, so that
-//! its index comes from the leading zeros of the value, and its bounds are never configured.
+//! A fine histogram of times beside those of `/metrics`, for the console and `top`. It has two buckets for
+//! each power of two, so that its index comes from the leading zeros of the value, and its bounds are never
+//! configured.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +13,8 @@ const POWERS: u32 = 22;
 /// Buckets of a fine histogram.
 pub(super) const BUCKETS: usize = POWERS as usize * 2;
 
-/// Counts of times by bucket. One worker writes them. A count wraps after 2^32 requests, which differences between two reads survive.
+/// Counts of times by bucket. One worker writes them. A count wraps after 2^32 requests, which differences
+/// between two reads survive.
 #[derive(Debug)]
 pub(super) struct FineTimes([AtomicU32; BUCKETS]);
 
@@ -28,7 +30,7 @@ impl FineTimes {
         cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// The counts at present.
+    /// The present counts.
     pub(super) fn get(&self) -> [u32; BUCKETS] {
         std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
     }

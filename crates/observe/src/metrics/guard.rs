@@ -1,32 +1,32 @@
-//! What this process has too little of: one writer, which measures once a second.
+//! Shortages of this process: one writer, which measures once a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Shortage;
 
-/// What was measured of a shortage, and what came of it.
+/// The measurement of a shortage, and its consequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuardFigure {
-    /// Thousandths of what there is; none where nothing is measured.
+    /// Use in thousandths of the limit; none without a measurement.
     pub permille: Option<u16>,
-    /// 0 where it is no shortage.
+    /// Level of the shortage; 0 without a shortage.
     pub level: u8,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct GuardCells([ShortageCells; Shortage::ALL.len()]);
 
-/// Of one shortage.
+/// The cells of one shortage.
 #[derive(Debug, Default)]
 pub(super) struct ShortageCells {
-    /// Thousandths, and one more, so that 0 is for what is not measured.
+    /// Thousandths plus one; 0 means that nothing is measured.
     permille: AtomicU64,
     pub(super) level: AtomicU64,
     pub(super) turned_on: AtomicU64,
 }
 
 impl GuardCells {
-    /// Sets what was found out. A shortage that begins is counted.
+    /// Sets a measurement. The beginning of a shortage is counted.
     pub(super) fn set(&self, of: Shortage, figure: GuardFigure) {
         let ShortageCells { permille, level, turned_on } = &self.0[of as usize];
         permille.store(figure.permille.map_or(0, |permille| u64::from(permille) + 1), Ordering::Relaxed);
@@ -42,7 +42,7 @@ impl GuardCells {
 }
 
 impl ShortageCells {
-    /// What was measured; none where nothing was.
+    /// The measured value; none without a measurement.
     pub(super) fn permille(&self) -> Option<u64> {
         self.permille.load(Ordering::Relaxed).checked_sub(1)
     }

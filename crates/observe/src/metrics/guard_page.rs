@@ -1,4 +1,4 @@
-//! The part of the page of metrics about what this process has too little of.
+//! The metrics about shortages of this process.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

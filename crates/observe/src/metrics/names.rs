@@ -1,5 +1,5 @@
-//! Every metric: its name, type and meaning. The first part has the names of ingress-nginx (`internal/ingress/metric`), on which
-//! dashboards and alerts depend.
+//! Every metric: its name, type and meaning. The first part has the names of ingress-nginx
+//! (`internal/ingress/metric`), on which dashboards and alerts depend.
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,9 @@ pub enum Kind {
 /// A metric on `/metrics`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// As Prometheus knows it.
+    /// The name in Prometheus.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the metric.
     pub kind: Kind,
     /// The text of its `# HELP` line.
     pub help: &'static str,

@@ -1,4 +1,4 @@
-//! The options of metrics, and what identifies this process.
+//! The options of metrics, and the identity of this process.
 
 /// The options of metrics. The defaults are those of ingress-nginx.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,23 +21,23 @@ pub struct MetricsOptions {
     pub build: BuildInfo,
 }
 
-/// What identifies this controller.
+/// The labels that identify this controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Controller {
-    /// `controller_namespace`.
+    /// The label `controller_namespace`.
     pub namespace: String,
-    /// `controller_class`.
+    /// The label `controller_class`.
     pub class: String,
-    /// `controller_pod`.
+    /// The label `controller_pod`.
     pub pod: String,
 }
 
-/// The build.
+/// The build of this binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BuildInfo {
     /// Version of the release.
     pub release: String,
-    /// Commit.
+    /// Commit of the build.
     pub build: String,
     /// URL of the source repository.
     pub repository: String,

@@ -1,4 +1,4 @@
-//! What is known of clusters of which endpoints are asked for more than they can do.
+//! Load of clusters whose endpoints receive more requests than they can serve.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::local_counter::LocalCounter;
 use super::lock;
 
 table! {
-    /// What became of a request for which no endpoint had a place.
+    /// The end of a request's wait for a slot at an endpoint.
     Wait {
         "served" => Served, "It waited and got a place.";
         "timeout" => TimedOut, "It waited for too long.";
@@ -35,35 +35,35 @@ pub struct OverloadCells {
 pub const PRIORITIES: [(Priority, &str); 3] =
     [(Priority::Critical, "critical"), (Priority::Normal, "normal"), (Priority::Sheddable, "sheddable")];
 
-/// Numbers by what became of requests, in the order of [`Wait`], and by their priority.
+/// Numbers of requests by their result, in the order of [`Wait`], and by their priority.
 pub type Waits = [[u64; PRIORITIES.len()]; Wait::ALL.len()];
 
-/// What is known of an endpoint.
+/// Limits and load of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointOverload {
-    /// Its address.
+    /// Address of the endpoint.
     pub address: SocketAddr,
-    /// Most requests at a time; none where nothing is known.
+    /// The most concurrent requests; none if the limit is not known.
     pub limit: Option<u64>,
     /// Requests at present.
     pub in_flight: u64,
 }
 
-/// What is known of a cluster, by all workers together.
+/// The load of a cluster, over all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterOverload {
     /// Requests that wait.
     pub queued: u64,
     /// Its endpoints, by address.
     pub endpoints: Vec<EndpointOverload>,
-    /// What was counted.
+    /// Counters since the start.
     pub totals: OverloadTotals,
 }
 
-/// What is counted of a cluster.
+/// Counters of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverloadTotals {
-    /// What became of requests without a place.
+    /// The results of waiting for a slot.
     pub waits: Waits,
     /// Tries that a retry budget did not allow.
     pub retries_denied: u64,
@@ -76,12 +76,12 @@ pub(super) struct Overloads(BTreeMap<String, Cluster>);
 #[derive(Debug, Default)]
 struct Cluster {
     cells: Vec<Arc<OverloadCells>>,
-    /// What workers have counted that hold their cells no more.
+    /// Counters of workers that have released their cells.
     retired: OverloadTotals,
 }
 
 impl OverloadCells {
-    /// Counts what became of a request.
+    /// Counts the result of a request.
     pub fn count(&self, wait: Wait, priority: Priority) {
         self.waits[wait as usize][priority as usize].inc();
     }
@@ -97,7 +97,7 @@ impl OverloadCells {
         totals.retries_denied += self.retries_denied.get();
     }
 
-    /// Shows what there is at present. It takes a lock: it is for ticks, not for requests.
+    /// Publishes the present state. It takes a lock, so it is meant for ticks, not for requests.
     pub fn show(&self, queued: u64, endpoints: impl Iterator<Item = EndpointOverload>) {
         self.queued.store(queued, Ordering::Relaxed);
         let mut shown = lock(&self.endpoints);
@@ -114,7 +114,7 @@ impl Overloads {
         cells
     }
 
-    /// What is known of each cluster. Those are forgotten that no worker has any more.
+    /// The load of each cluster. Clusters that no worker uses any more are dropped.
     pub(super) fn all(&mut self) -> BTreeMap<String, ClusterOverload> {
         self.0.retain(|_, cluster| {
             cluster.retire();

@@ -1,4 +1,6 @@
-//! The only writer of a worker's cells. Must not be in here: locks or allocations while a request is recorded.
+//! The recorder of a worker, the only writer of its cells.
+//!
+//! Must not be in here: locks or allocations while a request is recorded.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -18,15 +20,16 @@ use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
 use crate::tail::Tail;
 
-/// Records for one worker. It can move to another thread but not be shared, so that each cell has one writer.
+/// Records the metrics of one worker. It may move to another thread but not be shared, so that each cell has
+/// one writer.
 #[derive(Debug)]
 pub struct Recorder {
     registry: Arc<Registry>,
     cells: Arc<WorkerCells>,
     series: HashMap<Key, Arc<Series>, RandomState>,
-    /// Number of series of each namespace when room was last made; filled only if there are many series.
+    /// Number of series of each namespace at the last `make_room`; empty unless there are many series.
     by_namespace: HashMap<String, usize, RandomState>,
-    /// Series that no request has claimed yet. `series` has room for all of them.
+    /// Allocated series that no request has claimed yet. `series` has capacity for all of them.
     spare: Vec<Arc<Series>>,
     not_sync: PhantomData<Cell<()>>,
 }
@@ -60,26 +63,33 @@ impl Recorder {
 
     /// Records a request that matched a route.
     ///
-    /// ingress-nginx leaves out requests for hosts without an Ingress. Routes of host `_` are left out here too, unless
-    /// `--metrics-per-undefined-host` is set.
+    /// Requests for routes of host `_` are not recorded unless `--metrics-per-undefined-host` is set:
+    /// ingress-nginx does not record requests for hosts without an Ingress.
     pub fn request(&mut self, labels: &Arc<Labels>, sample: &Sample<'_>) {
         if self.registry.leaves_out(labels) {
             return;
         }
         let status = self.registry.status_label(sample.status);
         let key = Key::new(labels, status, sample);
-        if let Some(series) = self.series.get(&key) {
-            return self.registry.observe(&self.cells, series, sample);
+        match self.series.get(&key) {
+            Some(series) => self.registry.observe(&self.cells, series, sample),
+            None => self.first_request(key, labels, sample),
         }
+    }
+
+    /// Claims a series for a combination of labels that has none yet, and records the request in it.
+    #[cold]
+    #[inline(never)]
+    fn first_request(&mut self, key: Key, labels: &Arc<Labels>, sample: &Sample<'_>) {
         let claimed = if self.may_claim(&labels.namespace) { self.spare.pop() } else { None };
         let Some(series) = claimed else { return self.count(Counter::SeriesDropped) };
-        series.claim(labels, status, sample);
+        series.claim(labels, key.status(), sample);
         self.registry.observe(&self.cells, &series, sample);
         self.series.insert(key, series);
     }
 
-    /// Whether a namespace may have one more series. The series that it has claimed since room was last made are not counted: there
-    /// are few of them.
+    /// Whether a namespace may claim one more series. Series claimed since the last `make_room` are not
+    /// counted; they are few.
     fn may_claim(&self, namespace: &str) -> bool {
         self.series.len() < SERIES_SHARED_MAX
             || self.by_namespace.get(namespace).is_none_or(|&count| count < SERIES_PER_NAMESPACE)
@@ -99,12 +109,13 @@ impl Recorder {
         }
     }
 
-    /// The cells of a stream for this worker; see [`Registry::stream`]. It takes a lock, so do not call it for each datagram.
+    /// The cells of a stream for this worker; see [`Registry::stream`]. It takes a lock, so do not call it
+    /// for each datagram.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         self.registry.stream(name)
     }
 
-    /// The live tail of requests; none if nobody watches it.
+    /// The live tail of requests; none if it has no watchers.
     pub fn tail(&self) -> Option<&Tail> {
         Some(&*self.registry.tail).filter(|tail| tail.is_watched())
     }
@@ -119,7 +130,7 @@ impl Recorder {
         self.cells.counters[counter as usize].add(n);
     }
 
-    /// Sets the figures of the cache: URLs, the bytes that they take, and responses that had to go so far.
+    /// Sets the figures of the cache: number of URLs, their bytes, and evictions so far.
     pub fn cache(&self, (objects, bytes, evictions): (u64, u64, u64)) {
         for (cell, figure) in self.registry.cache.iter().zip([objects, bytes, evictions]) {
             cell.store(figure, std::sync::atomic::Ordering::Relaxed);
@@ -136,7 +147,7 @@ impl Recorder {
         self.cells.gauges[gauge as usize].dec();
     }
 
-    /// The cells of content codings for this worker.
+    /// The cells of this worker for content codings.
     pub fn codings(&self) -> Arc<CodingCells> {
         Arc::clone(&self.cells.codings)
     }
@@ -151,8 +162,8 @@ impl Recorder {
         self.cells.reasons[reason as usize].inc();
     }
 
-    /// Allocates series for new combinations. Call it now and then between requests: it costs nothing if there are enough series,
-    /// and does nothing while a scrape holds the lock.
+    /// Allocates series for new combinations of labels. To be called regularly between requests: it returns
+    /// at once if enough series are left, or while a scrape holds the lock.
     pub fn make_room(&mut self) {
         if self.spare.len() > SERIES_AHEAD / 2 {
             return;
@@ -162,7 +173,7 @@ impl Recorder {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        // A scrape has removed the series of routes that are gone.
+        // A scrape has removed the series of deleted routes from `all`.
         if all.len() < self.series.len() + self.spare.len() {
             self.series.retain(|_, series| !series.is_orphan());
         }
@@ -207,7 +218,7 @@ mod tests {
         }
     }
 
-    /// The samples of a metric whose labels contain `with`: labels and value.
+    /// The samples of a metric whose labels contain `with`, as labels and value.
     fn samples(registry: &Registry, metric: &str, with: &str) -> Vec<String> {
         let mut page = String::new();
         registry.encode(&Process::default(), &mut page);
@@ -215,7 +226,7 @@ mod tests {
         samples.filter(|line| line.contains(with)).map(str::to_owned).collect()
     }
 
-    /// The sum of those samples.
+    /// The sum of the values of these samples.
     fn total(registry: &Registry, metric: &str, with: &str) -> u64 {
         let values = samples(registry, metric, with);
         values.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
@@ -238,7 +249,7 @@ mod tests {
         assert_eq!(total(&registry, REQUESTS, "status=\"404\""), 1);
     }
 
-    /// Routes, `count` in all, of which each namespace has `each`.
+    /// `count` routes, `each` of them in every namespace.
     fn routes(count: usize, each: usize) -> Vec<Arc<Labels>> {
         let route = |number: usize| Labels {
             namespace: format!("namespace-{}", number / each),

@@ -45,7 +45,7 @@ pub struct Registry {
     /// Name of the Lease, and whether this process holds it; none without an election.
     pub(super) leader: Mutex<Option<(String, bool)>>,
     pub(super) events_dropped: AtomicU64,
-    /// What is known of the webhook's last verdict; zero before the first.
+    /// The measurements of the webhook's last verdict; zero before the first.
     pub(super) judged: Mutex<Judged>,
     pub(super) orphans: Orphans,
     /// The live tail of requests.
@@ -56,11 +56,12 @@ pub struct Registry {
     pub(super) spans_sent: AtomicU64,
     pub(super) spans_dropped: AtomicU64,
     pub(super) guard: GuardCells,
-    /// Of the cache: URLs, bytes, responses that had to go.
+    /// URLs, bytes and evictions of the cache.
     pub(super) cache: [AtomicU64; 3],
-    /// Of clients whose behaviour is far off the others': how many are watched, slowed and refused, and the bytes of what is known.
+    /// Clients with unusual behaviour: the numbers of watched, slowed and refused ones, and the bytes of
+    /// their records.
     pub(super) abuse: [AtomicU64; 4],
-    /// Of the cache on disk, where there is one.
+    /// Figures of the cache on disk, if it exists.
     pub(super) cache_disk: Mutex<Option<DiskFigures>>,
 }
 
@@ -81,35 +82,35 @@ pub struct Process {
     pub write_bytes: u64,
 }
 
-/// What is known of a verdict of the webhook.
+/// The measurements of one verdict of the webhook.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Judged {
     /// Time from reading the review to the answer.
     pub roundtrip: Duration,
-    /// Time of it that went into the verdict, once the objects around the Ingress were known.
+    /// The part of it for the verdict, after the objects around the Ingress were known.
     pub judging: Duration,
-    /// Time of that in which Ingresses were translated.
+    /// The part of that for translating Ingresses.
     pub translation: Duration,
-    /// Number of Ingresses that were translated, the one in question included.
+    /// Number of translated Ingresses, including the reviewed one.
     pub ingresses: usize,
     /// Length of the review.
     pub review_bytes: usize,
 }
 
-/// What an Ingress lacks, if it does.
+/// An Ingress whose backends lack a Service or endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
-    /// Its namespace.
+    /// The namespace of the Ingress.
     pub namespace: String,
-    /// Its name.
+    /// The name of the Ingress.
     pub ingress: String,
-    /// It names a Service that does not exist.
+    /// The Ingress names a Service that does not exist.
     pub lacks_service: bool,
-    /// It names a Service that has no endpoint.
+    /// The Ingress names a Service without endpoints.
     pub lacks_endpoint: bool,
 }
 
-/// What finds out which Ingresses lack something; none before there is a configuration.
+/// The function that finds these Ingresses; none before the first configuration.
 #[derive(Default)]
 pub(super) struct Orphans(Mutex<Option<FindOrphans>>);
 
@@ -200,44 +201,48 @@ impl Registry {
         })
     }
 
-    /// Where requests can be watched as they end.
+    /// The live tail of ended requests.
     pub fn tail(&self) -> &Arc<Tail> {
         &self.tail
     }
 
-    /// The cells of an endpoint for one worker, which is their only writer. They stay in use while the worker holds them.
+    /// The cells of an endpoint for one worker, which is their only writer. They stay in use while the
+    /// worker holds them.
     pub fn endpoint(&self, address: std::net::SocketAddr) -> Arc<EndpointCells> {
         lock(&self.upstreams).endpoint(address)
     }
 
-    /// The cells of a cluster for one worker, which is their only writer. They stay in use while the worker holds them.
+    /// The cells of a cluster for one worker, which is their only writer. They stay in use while the worker
+    /// holds them.
     pub fn overload(&self, cluster: &str) -> Arc<OverloadCells> {
         lock(&self.overloads).cluster(cluster)
     }
 
-    /// What is known of the load of clusters, by name.
+    /// The load of clusters, by name.
     pub fn overloads(&self) -> std::collections::BTreeMap<String, ClusterOverload> {
         lock(&self.overloads).all()
     }
 
-    /// The cells for the ports between a local address and an endpoint, shared by all workers. They stay in use while anybody holds
-    /// them: hold them as long as the endpoint is known, and with each connection as long as it is open.
+    /// The cells for the ports between a local address and an endpoint, shared by all workers. They stay in
+    /// use while at least one holder exists: hold them as long as the endpoint is known, and with each
+    /// connection as long as it is open.
     pub fn ports(&self, source: std::net::IpAddr, endpoint: std::net::SocketAddr) -> Arc<PortCells> {
         lock(&self.upstreams).ports(source, endpoint)
     }
 
-    /// The number of ports that connections from one address to one endpoint hold, where that is most.
+    /// The largest number of ports that connections from one address to one endpoint hold.
     pub fn ports_in_use_max(&self) -> u64 {
         lock(&self.upstreams).all_ports().iter().map(|(_, _, cells)| cells.in_use()).max().unwrap_or(0)
     }
 
-    /// The cells of a stream for one worker, which is their only writer. They stay in use while the worker holds them.
+    /// The cells of a stream for one worker, which is their only writer. They stay in use while the worker
+    /// holds them.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         lock(&self.streams).stream(name)
     }
 
-    /// Notes that a configuration came into force, at a time since the epoch. The hash is computed when a scrape needs it: a large
-    /// configuration may change many times between two scrapes.
+    /// Records that a configuration came into force, at a time since the epoch. The hash is computed when a
+    /// scrape needs it: a large configuration may change many times between two scrapes.
     pub fn config_applied(&self, hash: impl FnOnce() -> u64 + Send + 'static, at: Duration) {
         let ConfigCells { hash: hash_cell, successful, successful_at_seconds, successes, errors: _ } =
             &self.config;
@@ -247,7 +252,7 @@ impl Registry {
         successes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a configuration was refused; the one before it stays in force.
+    /// Records that a configuration was refused; the previous one stays in force.
     pub fn config_refused(&self) {
         *lock(&self.config.hash.0) = Hash::Known(0);
         self.config.successful.store(0, Ordering::Relaxed);
@@ -279,22 +284,23 @@ impl Registry {
         *lock(&self.cache_disk) = Some(figures);
     }
 
-    /// Notes that this process takes part in the election with this Lease, and whether it leads.
+    /// Records that this process takes part in the election with this Lease, and whether it leads.
     pub fn set_leader(&self, lease: &str, leads: bool) {
         *lock(&self.leader) = Some((lease.to_owned(), leads));
     }
 
-    /// Sets what was found out about a shortage. One that begins is counted.
+    /// Sets the measurement of a shortage. The beginning of a shortage is counted.
     pub fn set_shortage(&self, of: Shortage, figure: GuardFigure) {
         self.guard.set(of, figure);
     }
 
-    /// Notes that the webhook has judged an Ingress.
+    /// Records that the webhook has judged an Ingress.
     pub fn judged(&self, judged: Judged) {
         *lock(&self.judged) = judged;
     }
 
-    /// Sets how to find out which Ingresses lack something. Scrapes ask, so that changes between two of them cost nothing.
+    /// Sets the function that finds Ingresses whose backends lack something. Scrapes call it, so changes
+    /// between two scrapes cost nothing.
     pub fn set_orphans(&self, find: impl FnMut() -> Vec<Orphan> + Send + 'static) {
         *lock(&self.orphans.0) = Some(Box::new(find));
     }
@@ -326,7 +332,7 @@ impl Registry {
         self.options.per_host && !self.options.per_undefined_host && labels.host == UNDEFINED_HOST
     }
 
-    /// The status, or its class: 2 for 200. A status that is not defined anywhere is always recorded by class: endpoints could
+    /// The status, or its class: 2 for 200. An undefined status is always recorded by class: endpoints could
     /// invent hundreds, and each would be a series.
     pub(super) fn status_label(&self, status: u16) -> u16 {
         if self.options.status_classes || !is_defined(status) { status / 100 } else { status }

@@ -9,7 +9,7 @@ use crate::Reason;
 /// A request whose response has ended.
 #[derive(Clone, Debug)]
 pub struct Sample<'a> {
-    /// Method.
+    /// Method of the request.
     pub method: Method,
     /// Status of the response to the client.
     pub status: u16,
@@ -17,16 +17,16 @@ pub struct Sample<'a> {
     pub request_bytes: u64,
     /// Bytes sent: status line, headers and body.
     pub response_bytes: u64,
-    /// Time from the first byte of the request to the last of the response.
+    /// Time from the first byte of the request to the last byte of the response.
     pub request_time: Duration,
-    /// The last try; none if no endpoint was asked.
+    /// The last try; none if no endpoint was tried.
     pub upstream: Option<UpstreamSample>,
-    /// Name of the canary that served the request; none if none did. It is the configuration's own pointer, by which the series is
-    /// found.
+    /// Name of the canary that served the request; none without a canary. It is the configuration's own
+    /// pointer, which identifies the series.
     pub canary: Option<&'a Arc<str>>,
-    /// Why Forebay responded itself or broke the response off; none where it did not.
+    /// The reason why Forebay responded itself or aborted the response; none otherwise.
     pub reason: Option<Reason>,
-    /// What a cache did for it; none if its route has none.
+    /// Result of the cache; none if its route has none.
     pub cache: Option<CacheResult>,
 }
 

@@ -10,20 +10,21 @@ use super::fine::FineTimes;
 use super::local_counter::LocalCounter;
 use super::sample::Sample;
 
-/// The cells of a series, which are free until a request with a new combination claims them.
+/// The cells of a series. They are free until the first request of a new combination claims them.
 #[derive(Debug)]
 pub(super) struct Series {
     owner: OnceLock<Owner>,
     pub(super) cells: Box<[LocalCounter]>,
-    /// Times of requests, and of the responses of endpoints.
+    /// Durations of requests, and of the responses of endpoints below.
     pub(super) requests: FineTimes,
     pub(super) responses: FineTimes,
-    /// Why requests were refused or broken off.
+    /// The reasons why requests were refused or aborted.
     pub(super) causes: Causes,
 }
 
-/// What the cells belong to. The labels are held weakly: this keeps their address from being used again, but not their text in
-/// memory. Once a route is removed from the configuration, its series disappear from `/metrics`, as in ingress-nginx.
+/// The combination of labels that the cells count. The labels are held weakly, which reserves their address
+/// but does not keep their text in memory. The series of a deleted route disappear from `/metrics`, as in
+/// ingress-nginx.
 #[derive(Debug)]
 struct Owner {
     labels: Weak<Labels>,
@@ -32,7 +33,8 @@ struct Owner {
     status: u16,
 }
 
-/// The key of a series. It holds the address of labels: equal labels at two addresses are added up in a scrape.
+/// The key of a series. It holds addresses instead of labels; a scrape adds up equal labels at different
+/// addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     labels: usize,
@@ -58,6 +60,10 @@ impl Key {
             status,
         }
     }
+
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
 }
 
 impl Series {
@@ -81,7 +87,7 @@ impl Series {
         assert!(claimed.is_ok(), "a series is claimed once");
     }
 
-    /// The labels' values; none before the series is claimed, and none once its route is gone.
+    /// The values of the labels; none before the series is claimed and after its route is deleted.
     pub(super) fn identity(&self) -> Option<Identity> {
         let owner = self.owner.get()?;
         let canary = match &owner.canary {
@@ -91,7 +97,7 @@ impl Series {
         Some(Identity { labels: owner.labels.upgrade()?, canary, method: owner.method, status: owner.status })
     }
 
-    /// Whether the route is gone. A route with the same labels would get another series.
+    /// Whether the route is deleted. A new route with the same labels gets another series.
     pub(super) fn is_orphan(&self) -> bool {
         self.owner.get().is_some_and(|owner| {
             let canary_is_gone = owner.canary.as_ref().is_some_and(|canary| canary.strong_count() == 0);

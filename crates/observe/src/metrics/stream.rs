@@ -1,4 +1,4 @@
-//! Counters of streams: ports whose bytes or datagrams are passed on unchanged.
+//! Counters of streams: ports whose bytes or datagrams are forwarded unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::names;
 /// The labels of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamName {
-    /// `TCP` or `UDP`; `HTTP` or `HTTPS` for a port that could not be listened at, which has no Service.
+    /// `TCP` or `UDP`; `HTTP` or `HTTPS` for a port that could not be opened, which has no Service.
     pub protocol: &'static str,
     /// The port that clients connect to.
     pub port: u16,
@@ -22,7 +22,7 @@ pub struct StreamName {
 }
 
 table! {
-    /// An event of a stream, or a number of things that it has at the moment.
+    /// An event of a stream, or a present number.
     StreamCounter {
         "opened" => Opened, "Connections, or sessions of datagrams, that were begun.";
         "active" => Active, "Those that are open at the moment.";
@@ -34,7 +34,8 @@ table! {
     }
 }
 
-/// Upper bounds in seconds, from a fraction of a millisecond on: a stream's answers usually arrive within a network round trip.
+/// Upper bounds in seconds, from a fraction of a millisecond on: a stream's responses usually arrive within a
+/// network round trip.
 const RESPONSE_BOUNDS: [f64; 15] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 
@@ -46,22 +47,23 @@ pub struct StreamCells {
 }
 
 impl StreamCells {
-    /// Adds one.
+    /// Adds one to a counter.
     pub fn inc(&self, counter: StreamCounter) {
         self.cells[counter as usize].inc();
     }
 
-    /// Subtracts one.
+    /// Subtracts one from a counter.
     pub fn dec(&self, counter: StreamCounter) {
         self.cells[counter as usize].dec();
     }
 
-    /// Adds `n`.
+    /// Adds `n` to a counter.
     pub fn add(&self, counter: StreamCounter, n: u64) {
         self.cells[counter as usize].add(n);
     }
 
-    /// Records the time from a request to its answer. One that took longer than `threshold` is counted as slow.
+    /// Records the time from a request to its response. A response that took longer than `threshold` is
+    /// counted as slow.
     pub fn response(&self, took: Duration, threshold: Duration) {
         self.responses.observe(&self.cells, took.as_nanos() as u64);
         if took > threshold {
@@ -104,7 +106,7 @@ impl Streams {
         cells
     }
 
-    /// Forgets streams whose cells no worker holds.
+    /// Removes streams whose cells no worker holds.
     pub(super) fn sweep(&mut self) {
         self.by_name.retain(|_, stream| {
             stream.retire();

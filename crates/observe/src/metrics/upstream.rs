@@ -10,7 +10,7 @@ use super::names::{self, Metric};
 use crate::limits::ENDPOINTS_UNTIL_SWEEP;
 
 table! {
-    /// How a request to an endpoint failed.
+    /// The way in which a request to an endpoint failed.
     Failure {
         "connect_error" => ConnectError, "The connection could not be made.";
         "connect_timeout" => ConnectTimeout, "The connection took too long.";
@@ -82,8 +82,8 @@ impl EndpointCells {
     }
 }
 
-/// The local ports that connections from one address to one endpoint hold. They are shared by all workers, since they are written
-/// only when a connection is opened or closed, which few requests cause.
+/// The local ports that connections from one address to one endpoint hold. They are shared by all workers,
+/// because they are written only when a connection is opened or closed, which few requests cause.
 #[derive(Debug, Default)]
 pub struct PortCells {
     in_use: AtomicU64,
@@ -101,7 +101,7 @@ impl PortCells {
         self.in_use.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Counts a connection that could not be opened for want of a port (`EADDRNOTAVAIL`).
+    /// Counts a connection that could not be opened because no port was free (`EADDRNOTAVAIL`).
     pub fn exhausted(&self) {
         self.exhausted.fetch_add(1, Ordering::Relaxed);
     }
@@ -121,7 +121,7 @@ impl PortCells {
 pub(super) struct Upstreams {
     endpoints: BTreeMap<SocketAddr, Endpoint>,
     ports: BTreeMap<(IpAddr, SocketAddr), Arc<PortCells>>,
-    /// Number of endpoints at which removed ones are looked for.
+    /// Number of endpoints from which removed ones are searched for.
     sweep_at: usize,
 }
 
@@ -156,7 +156,7 @@ impl Upstreams {
         Arc::clone(self.ports.entry((source, endpoint)).or_default())
     }
 
-    /// Forgets endpoints whose cells no worker holds.
+    /// Removes endpoints whose cells no worker holds.
     pub(super) fn sweep(&mut self) {
         self.endpoints.retain(|_, endpoint| {
             endpoint.retire();

@@ -1,5 +1,5 @@
-//! The numbers of a registry for who shows them live: the admin server's console. A reader takes differences by itself, so that workers
-//! record nothing for it and nothing is done while nobody looks.
+//! The numbers of a registry for live displays: the admin server's console. A reader computes differences by
+//! itself, so workers record nothing for it, and nothing is done while nobody looks.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use super::worker_cells::CLASSES;
 use super::{Counter, Gauge, Handshake, Registry, Shortage, lock};
 use crate::Reason;
 
-/// What was counted of a series since it was last read.
+/// The increase of a series since it was last read.
 #[derive(Debug)]
 pub struct SeriesChange<'a> {
-    /// What the route is called.
+    /// Labels of the route.
     pub labels: &'a Arc<Labels>,
-    /// The cluster of the canary that was chosen, if one was.
+    /// The cluster of the selected canary; none without a canary.
     pub canary: Option<&'a Arc<str>>,
     /// The first digit of the status.
     pub class: u8,
-    /// Requests by the time that they took, in the buckets of [`latency_bounds`], which are not cumulative.
+    /// Requests by duration, in the buckets of [`latency_bounds`], which are not cumulative.
     pub requests: &'a [u64],
-    /// Responses of endpoints by the time that they took, in the same buckets.
+    /// Responses of endpoints by duration, in the same buckets.
     pub responses: &'a [u64],
-    /// Requests that were refused or broken off, by reason.
+    /// Requests that were refused or aborted, by reason.
     pub causes: &'a [(Reason, u64)],
 }
 
@@ -38,15 +38,14 @@ pub fn latency_bounds() -> Vec<f64> {
     fine::bounds()
 }
 
-/// Reads all series again and again, and tells what has changed. A series that is new since the last time has changed by all that was
-/// counted of it.
+/// Reads all series repeatedly, and reports the changes. A new series has changed by all its counts.
 #[derive(Debug, Default)]
 pub struct SeriesReader {
-    /// By worker, in the order in which a worker has its series: that order stays, though some go.
+    /// The known series of each worker, in the worker's order: this order stays, although series disappear.
     workers: Vec<Vec<Known>>,
 }
 
-/// A series as it was when it was last read.
+/// A series in the state of the last read.
 #[derive(Debug)]
 struct Known {
     series: Arc<Series>,
@@ -55,64 +54,64 @@ struct Known {
     causes: Vec<(Reason, u64)>,
 }
 
-/// What all workers have served: requests that have a series.
+/// Totals of all workers: requests that have a series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// By the first digit of the status.
+    /// Requests by the first digit of the status.
     pub classes: [u64; CLASSES],
-    /// By the time that they took, in the buckets of [`latency_bounds`], which are not cumulative.
+    /// Requests by duration, in the buckets of [`latency_bounds`], which are not cumulative.
     pub requests: Vec<u64>,
-    /// By the time that endpoints took, in the same buckets.
+    /// Responses of endpoints by duration, in the same buckets.
     pub responses: Vec<u64>,
 }
 
 /// The numbers of an endpoint, summed over workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointTotals {
-    /// Connections opened.
+    /// Number of connections opened.
     pub opened: u64,
-    /// Requests that took an idle connection, of whichever worker.
+    /// Requests that used an idle connection, of any worker.
     pub reused: u64,
     /// Idle connections closed because of the cap.
     pub evicted: u64,
     /// Evictions that a new connection soon followed.
     pub regretted: u64,
-    /// Idle connections found closed when one was needed.
+    /// Idle connections that turned out to be closed.
     pub stale: u64,
     /// Requests sent, retries included.
     pub requests: u64,
     /// Responses with a status from 500.
     pub server_errors: u64,
-    /// Requests that failed, for whatever reason.
+    /// Requests that failed, for any reason.
     pub failures: u64,
-    /// Of these: failures after the request was sent.
+    /// Failures among these after the request was sent.
     pub failures_after_sending: u64,
-    /// Idle connections at the moment.
+    /// Idle connections at present.
     pub idle: u64,
-    /// Workers and clusters for which it is left out at the moment.
+    /// Workers and clusters that have ejected it at present.
     pub ejected: u64,
-    /// Times that it was left out.
+    /// The number of ejections.
     pub ejections: u64,
-    /// Requests that did not connect to it since that fails.
+    /// Requests that did not connect to it, because connecting fails.
     pub paced: u64,
 }
 
 /// The numbers of a stream, summed over workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StreamTotals {
-    /// Connections or sessions that were begun.
+    /// Connections or sessions that have begun.
     pub opened: u64,
-    /// Those that are open.
+    /// Connections that are open.
     pub active: u64,
     /// Bytes from clients.
     pub received: u64,
     /// Bytes to clients.
     pub sent: u64,
-    /// Sessions that were ended to make room for others.
+    /// Sessions that were ended to make room for new ones.
     pub evicted: u64,
-    /// Times that the port could not be listened at.
+    /// Failed attempts to listen at the port.
     pub listen_failures: u64,
-    /// Answers by the time that they took, in the buckets of [`Registry::stream_bounds`], which are not cumulative.
+    /// Responses by duration, in the buckets of [`Registry::stream_bounds`], which are not cumulative.
     pub responses: Vec<u64>,
 }
 
@@ -121,7 +120,7 @@ pub struct StreamTotals {
 pub struct PortTotals {
     /// The local address.
     pub source: IpAddr,
-    /// The endpoint.
+    /// Address of the endpoint.
     pub endpoint: SocketAddr,
     /// Ports in use, which are open connections.
     pub in_use: u64,
@@ -130,14 +129,16 @@ pub struct PortTotals {
 }
 
 impl SeriesReader {
-    /// Tells of every series that has changed since the last time; at first, of every one that has counted anything.
+    /// Reports every series that has changed since the last call; the first call reports every series with a
+    /// count.
     pub fn read(&mut self, registry: &Registry, mut tell: impl FnMut(&SeriesChange<'_>)) {
         let workers = lock(&registry.workers).clone();
         self.workers.resize_with(workers.len(), Vec::new);
         for (worker, known) in workers.iter().zip(&mut self.workers) {
             let mut before = std::mem::take(known).into_iter().peekable();
             for series in worker.series() {
-                // Those before it in the old list are gone, unless this one is new: then all of the old ones have been met.
+                // The series before it in the old list are gone, unless this one is new: then all old ones
+                // have been visited.
                 let is_known = before.find(|one| Arc::ptr_eq(&one.series, &series));
                 let mut one = is_known.unwrap_or_else(|| Known::new(series));
                 one.read(&mut tell);
@@ -162,7 +163,7 @@ impl Known {
         let responses = since(self.series.responses.get(), &mut self.responses);
         let causes = self.new_causes();
         let Some(identity) = self.series.identity() else { return };
-        // Statuses are recorded by class where the user says so.
+        // Statuses are recorded by class if the user requests it.
         let class = if identity.status < 100 { identity.status } else { identity.status / 100 };
         tell(&SeriesChange {
             labels: &identity.labels,
@@ -187,14 +188,14 @@ impl Known {
     }
 }
 
-/// The differences to the counts before, which the present ones replace.
+/// The differences to the previous counts, which the present ones replace.
 fn since(now: [u32; fine::BUCKETS], before: &mut [u32; fine::BUCKETS]) -> [u64; fine::BUCKETS] {
     let before = std::mem::replace(before, now);
     std::array::from_fn(|at| u64::from(now[at].wrapping_sub(before[at])))
 }
 
 impl Registry {
-    /// Upper bounds in seconds of the buckets for answers of streams; one more bucket has none.
+    /// Upper bounds in seconds of the buckets for responses of streams; one more bucket has no bound.
     pub fn stream_bounds(&self) -> Vec<f64> {
         lock(&self.streams).responses.bounds.clone()
     }
@@ -214,7 +215,7 @@ impl Registry {
         self.sum(|worker| worker.handshake(handshake))
     }
 
-    /// What workers have served so far.
+    /// Totals of all workers so far.
     pub fn served(&self) -> Served {
         let buckets = fine::BUCKETS;
         let mut served =
@@ -236,8 +237,8 @@ impl Registry {
         lock(&self.workers).iter().fold(0, |sum, worker| sum.wrapping_add(cell(worker).get()))
     }
 
-    /// What the process has too little of: thousandths of what there is, none where nothing is measured; and the level, 0 where it is no
-    /// shortage.
+    /// Shortages of the process: use in thousandths of the limit, none without a measurement; and the level,
+    /// 0 for no shortage.
     pub fn shortages(&self) -> impl Iterator<Item = (Shortage, Option<u64>, u64)> {
         let level = |cell: &std::sync::atomic::AtomicU64| cell.load(std::sync::atomic::Ordering::Relaxed);
         self.guard.all().map(move |(of, cells)| (of, cells.permille(), level(&cells.level)))
@@ -348,7 +349,7 @@ mod tests {
         recorder.request(labels, &sample);
     }
 
-    /// Path, class, requests and those of less than 5 ms.
+    /// Path, class, requests and the number of requests below 5 ms.
     fn changes(reader: &mut SeriesReader, registry: &Registry) -> Vec<(String, u8, u64, u64)> {
         let mut all = Vec::new();
         reader.read(registry, |change| {

@@ -9,10 +9,11 @@ use super::series::Series;
 use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
 
-/// Classes of statuses: 0 for what is none, and 1xx to 5xx.
+/// Classes of statuses: 1xx to 5xx, and 0 for values without a class.
 pub(super) const CLASSES: usize = 6;
 
-/// The cells that one worker writes and a scrape reads. Aligned so that two workers never write to the same pair of cache lines.
+/// The cells that one worker writes and a scrape reads. Aligned so that two workers never write to the same
+/// pair of cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct WorkerCells {
@@ -22,9 +23,9 @@ pub(crate) struct WorkerCells {
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
     /// Requests that have a series, by the first digit of their status.
     pub(super) classes: [LocalCounter; CLASSES],
-    /// The same requests by the time that they took, in the buckets of `fine`.
+    /// The same requests by duration, in the buckets of `fine`.
     pub(super) request_times: [LocalCounter; fine::BUCKETS],
-    /// The times of their endpoints.
+    /// The durations of their endpoints' responses.
     pub(super) response_times: [LocalCounter; fine::BUCKETS],
     pub(super) codings: Arc<CodingCells>,
     /// All series, claimed or free. A scrape locks them, and so does the worker between requests.
@@ -48,8 +49,8 @@ impl WorkerCells {
         &self.reasons[reason as usize]
     }
 
-    /// The series, without those of removed routes, whose room becomes free. It is a copy, so that the lock is not held while the
-    /// series are read.
+    /// The series, without those of removed routes, whose room becomes free. It is a copy, so that the lock
+    /// is not held while the series are read.
     pub(super) fn series(&self) -> Vec<Arc<Series>> {
         let mut all = lock(&self.series);
         all.retain(|series| !series.is_orphan());

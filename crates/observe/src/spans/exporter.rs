@@ -18,8 +18,8 @@ use super::{Span, otlp};
 use crate::limits::{SPAN_EXPORT_TIMEOUT, SPAN_FLUSH_TIMEOUT};
 use crate::metrics::Registry;
 
-/// Sends spans from a thread of its own, which is started when there is first somebody to send them to. It ends with this value: what
-/// waits then is sent before, as long as that takes no more than [`SPAN_FLUSH_TIMEOUT`].
+/// Sends spans from a thread of its own, which starts with the first collector. The thread ends with this
+/// value: it sends the waiting spans first, as long as that takes no more than [`SPAN_FLUSH_TIMEOUT`].
 #[derive(Debug)]
 pub struct SpanExporter {
     sink: SpanSink,
@@ -30,7 +30,7 @@ pub struct SpanExporter {
 #[derive(Clone, Debug, Default)]
 struct Order {
     to: Option<Arc<SpanExport>>,
-    /// Nothing comes after what waits.
+    /// No further spans will come.
     is_last: bool,
 }
 
@@ -41,13 +41,13 @@ enum Sender {
     Failed,
 }
 
-/// A collector that spans are sent to.
+/// A collector that receives spans.
 struct Collector {
     export: Arc<SpanExport>,
-    /// None where its address cannot be used.
+    /// The client; none if the collector's address cannot be used.
     client: Option<OtlpExporter>,
     scope: InstrumentationScope,
-    /// The last batch was not taken.
+    /// The collector did not accept the last batch.
     is_failing: bool,
 }
 
@@ -60,16 +60,16 @@ impl SpanExporter {
         Self { sink, orders: watch::Sender::default(), sender: Mutex::new(Sender::Due(queue)) }
     }
 
-    /// Where workers leave spans.
+    /// The sink in which workers put spans.
     pub fn sink(&self) -> SpanSink {
         self.sink.clone()
     }
 
-    /// Sends what comes from now on there, or nowhere. A batch that is being sent is not called back.
+    /// Sends all further spans to this collector, or to none. A batch that is being sent is not cancelled.
     ///
     /// # Errors
     ///
-    /// When the thread cannot be started; spans are not kept then.
+    /// When the thread cannot be started; spans are not collected then.
     pub fn configure(&self, to: Option<&Arc<SpanExport>>) -> io::Result<()> {
         let started = to.map_or(Ok(()), |_| self.start());
         let room = to.filter(|_| started.is_ok()).map(|to| (to.queue_max, to.batch_max.min(to.queue_max)));
@@ -103,7 +103,7 @@ impl Drop for SpanExporter {
         self.orders.send_modify(|order| order.is_last = true);
         let sender = self.sender.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Sender::Runs(thread) = std::mem::replace(sender, Sender::Failed) {
-            // What it said when it panicked has been told, and nothing else depends on it.
+            // The panic's message has been logged, and nothing else depends on the thread.
             let _ = thread.join();
         }
     }
@@ -118,7 +118,7 @@ fn run(runtime: Runtime, queue: Queue, orders: watch::Receiver<Order>) {
     }
     let mut ends = orders.clone();
     let cut = async {
-        // An error stands for an exporter that is gone, which is the same.
+        // An error means that the exporter is gone, which has the same effect.
         let _ = ends.wait_for(|order| order.is_last).await;
         sleep(SPAN_FLUSH_TIMEOUT).await;
     };
@@ -128,14 +128,14 @@ fn run(runtime: Runtime, queue: Queue, orders: watch::Receiver<Order>) {
             () = cut => {}
         }
     });
-    // The look-up of a name is not waited for.
+    // The shutdown does not wait for a pending look-up of a name.
     runtime.shutdown_background();
 }
 
-/// Sends batches until there is nothing to come.
+/// Sends batches until no further spans will come.
 async fn send(mut queue: Queue, mut orders: watch::Receiver<Order>) {
     let mut collector = None;
-    // Spans of the present turn that are still to be sent.
+    // The number of spans to send in the present turn.
     let mut turn = 0;
     loop {
         let Order { to, is_last } = orders.borrow_and_update().clone();
@@ -167,7 +167,7 @@ async fn send(mut queue: Queue, mut orders: watch::Receiver<Order>) {
 // === impl Collector ===
 
 impl Collector {
-    /// The collector that is to be sent to, which is the present one while it is the same.
+    /// The collector to send to: the present one as long as it is the same.
     fn follow(present: Option<Self>, to: Option<Arc<SpanExport>>) -> Option<Self> {
         let to = to?;
         match present {
@@ -190,7 +190,7 @@ impl Collector {
         Self { export, client, scope: otlp::scope(), is_failing: false }
     }
 
-    /// Sends a batch; false where it is not taken in time.
+    /// Sends a batch; returns false if it is not accepted in time.
     async fn send(&mut self, batch: Vec<Span>) -> bool {
         let Some(client) = &self.client else { return false };
         let batch = batch.into_iter().map(|span| otlp::span_data(span, &self.scope)).collect();
@@ -204,7 +204,7 @@ impl Collector {
         failure.is_none()
     }
 
-    /// Tells when a collector begins to fail, and when it has recovered.
+    /// Logs the beginning of a collector's failure, and its recovery.
     fn note(&mut self, failure: Option<&str>) {
         let (host, port) = (&self.export.host, self.export.port);
         match failure {

@@ -1,7 +1,8 @@
-//! Spans as OTLP has them.
+//! Spans in the form of OTLP.
 //!
-//! The attributes are those of `otel_ngx_module` (opentelemetry-cpp-contrib), which ingress-nginx loads: the names of OpenTelemetry's
-//! semantic conventions for HTTP before version 1.21. That a response of 5xx is an error is those conventions' own.
+//! The attributes are those of `otel_ngx_module` (opentelemetry-cpp-contrib), which ingress-nginx loads: the
+//! names of OpenTelemetry's semantic conventions for HTTP before version 1.21. These conventions also define
+//! that a response of 5xx is an error.
 
 use std::borrow::Cow;
 use std::time::UNIX_EPOCH;
@@ -12,7 +13,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::Span;
 
-/// What makes the spans, as it is named in them.
+/// The instrumentation's name in the spans.
 pub(super) fn scope() -> InstrumentationScope {
     InstrumentationScope::builder("forebay").with_version(env!("CARGO_PKG_VERSION")).build()
 }
@@ -63,7 +64,7 @@ fn attributes(span: &Span) -> Vec<KeyValue> {
     attributes
 }
 
-/// Texts of OTLP are UTF-8; what a client sends need not be.
+/// Converts to UTF-8, which OTLP requires of texts and clients do not guarantee.
 fn lossy(bytes: &[u8]) -> Value {
     Value::from(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -10,11 +10,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::Span;
 use crate::metrics::Registry;
 
-/// Where workers leave spans. It never waits, and holds no more of them than it is told to.
+/// The sink for workers' spans. It never waits, and is bounded.
 #[derive(Clone, Debug)]
 pub struct SpanSink(Arc<Shared>);
 
-/// The other end, from which spans are taken.
+/// The receiving end of the queue.
 #[derive(Debug)]
 pub(super) struct Queue {
     spans: UnboundedReceiver<Span>,
@@ -25,16 +25,16 @@ pub(super) struct Queue {
 struct Shared {
     spans: UnboundedSender<Span>,
     waiting: AtomicUsize,
-    /// How many may wait; 0 where nothing is sent.
+    /// The most waiting spans; 0 if nothing is sent.
     max: AtomicUsize,
-    /// How many are sent at once.
+    /// The most spans in a batch.
     batch_max: AtomicUsize,
-    /// The first one waits, or a batch is full.
+    /// Signals that the first span waits, or that a batch is full.
     due: Notify,
     registry: Arc<Registry>,
 }
 
-/// A queue without room: [`SpanSink::resize`] gives it some.
+/// Creates a queue without room; [`SpanSink::resize`] adds room.
 pub(super) fn queue(registry: &Arc<Registry>) -> (SpanSink, Queue) {
     let (sender, spans) = unbounded_channel();
     let shared = Arc::new(Shared {
@@ -56,7 +56,7 @@ impl SpanSink {
         self.0.max.load(Ordering::Relaxed) > 0
     }
 
-    /// Leaves a span to be sent, or drops and counts it where too many wait.
+    /// Puts a span into the queue, or drops and counts it if the queue is full.
     pub fn put(&self, span: Span) {
         let Shared { spans, waiting, max, batch_max, due, registry } = &*self.0;
         let before = waiting.fetch_add(1, Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl SpanSink {
         }
     }
 
-    /// Sets how many may wait, and how many are sent at once.
+    /// Sets the most waiting spans, and the most spans in a batch.
     pub(super) fn resize(&self, max: usize, batch_max: usize) {
         self.0.max.store(max, Ordering::Relaxed);
         self.0.batch_max.store(batch_max, Ordering::Relaxed);
@@ -78,7 +78,8 @@ impl SpanSink {
 // === impl Queue ===
 
 impl Queue {
-    /// Waits until a batch is full, or the first span has waited for this long. Returns how many wait.
+    /// Waits until a batch is full, or the first span has waited for this long. Returns the number of waiting
+    /// spans.
     pub(super) async fn due(&self, delay: Duration) -> usize {
         while self.len() == 0 {
             self.shared.due.notified().await;
@@ -88,12 +89,12 @@ impl Queue {
                 self.shared.due.notified().await;
             }
         };
-        // Either way there is something to be sent.
+        // In both cases spans are waiting.
         let _ = tokio::time::timeout(delay, full).await;
         self.len()
     }
 
-    /// Takes a batch, or what there is.
+    /// Takes a batch, or the waiting spans if they are fewer.
     pub(super) fn take(&mut self) -> Vec<Span> {
         let batch_max = self.shared.batch_max.load(Ordering::Relaxed);
         let spans = &mut self.spans;
@@ -102,12 +103,12 @@ impl Queue {
         batch
     }
 
-    /// Counts spans that came to nothing.
+    /// Counts dropped spans.
     pub(super) fn note_dropped(&self, spans: usize) {
         self.shared.registry.spans_dropped(spans as u64);
     }
 
-    /// Counts spans that a collector has taken.
+    /// Counts spans that a collector has accepted.
     pub(super) fn note_sent(&self, spans: usize) {
         self.shared.registry.spans_sent(spans as u64);
     }

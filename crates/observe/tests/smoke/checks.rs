@@ -1,72 +1,196 @@
-//! Properties that must hold for every format and every request. The fuzz target and the smoke test call the same function.
+//! Properties that must hold for every format and every request. The fuzz target and the smoke test call the
+//! same function.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use model::Labels;
 use model::log::{Escape, Format};
 use model::template::{Part, Variable};
 use observe::Reason;
-use observe::access::{Named, Record, Time, Tls, Try, write_line};
+use observe::access::{Connection, Time, TimeForm, Tls, Try, Values, write_line};
 
-/// Headers that all have the same value.
-struct Every<'a>(&'a [u8]);
+/// A request whose client sends one value everywhere.
+struct Request<'a> {
+    value: &'a [u8],
+    text: &'a str,
+    labels: &'a Labels,
+    tries: &'a [Try],
+    /// Whether the optional values exist.
+    is_known: bool,
+}
 
-impl Named for Every<'_> {
-    fn request(&self, _: &str) -> Option<Cow<'_, [u8]>> {
-        Some(self.0.into())
+impl<'a> Request<'a> {
+    fn known<T>(&self, value: T) -> Option<T> {
+        self.is_known.then_some(value)
     }
 
-    fn response(&self, _: &str) -> Option<&[u8]> {
-        (!self.0.is_empty()).then_some(self.0)
-    }
-
-    fn cookie(&self, _: &str) -> Option<&[u8]> {
-        Some(self.0)
-    }
-
-    fn argument(&self, _: &str) -> Option<&[u8]> {
-        Some(self.0)
-    }
-
-    fn capture(&self, _: u8) -> Option<&[u8]> {
-        Some(self.0)
-    }
-
-    fn set(&self, _: &str) -> Option<&[u8]> {
-        None
-    }
-
-    fn computed(&self, _: &Variable) -> Option<Cow<'_, [u8]>> {
-        Some(self.0.into())
+    fn value(&self) -> Option<&'a [u8]> {
+        self.known(self.value)
     }
 }
 
-/// The first line of the input is a format, the rest is what a client sends. No format causes a panic. A value from a client never
-/// ends the line, nor the quotes around it.
+impl Values for Request<'_> {
+    fn remote_addr(&self) -> IpAddr {
+        "::1".parse().expect("a literal address")
+    }
+
+    fn connection(&self) -> Connection<'_> {
+        let tls = Tls {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_128_GCM_SHA256",
+            server_name: Some(self.text),
+            is_resumed: true,
+        };
+        Connection {
+            peer: "192.0.2.1:1".parse().expect("a literal address"),
+            server: "[::1]:443".parse().expect("a literal address"),
+            scheme: "https",
+            tls: self.known(tls),
+            serial: 1,
+            requests: 1,
+        }
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn write_time(&self, form: TimeForm, out: &mut Vec<u8>) {
+        let time = Time { local: "LOCAL", iso8601: "ISO", ..Time::default() };
+        out.extend_from_slice(time.text(form).as_bytes());
+    }
+
+    fn hostname(&self) -> &str {
+        self.text
+    }
+
+    fn pid(&self) -> u32 {
+        1
+    }
+
+    fn remote_user(&self) -> Option<Cow<'_, [u8]>> {
+        self.value().map(Cow::Borrowed)
+    }
+
+    fn request_line(&self) -> Option<Cow<'_, [u8]>> {
+        self.value().map(Cow::Borrowed)
+    }
+
+    fn method(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn target(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn path(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn query(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn protocol(&self) -> Option<&str> {
+        self.known("HTTP/1.1")
+    }
+
+    fn host(&self) -> Option<Cow<'_, [u8]>> {
+        self.value().map(Cow::Borrowed)
+    }
+
+    fn forwarded_host(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn forwarded_scheme(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn status(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn body_bytes_sent(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn request_length(&self) -> u64 {
+        1
+    }
+
+    fn upstream_name(&self) -> Option<&str> {
+        self.known(self.text)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        self.known(Reason::QueueFull)
+    }
+
+    fn tries(&self) -> &[Try] {
+        self.known(self.tries).unwrap_or_default()
+    }
+
+    fn request_id(&self) -> Option<&[u8]> {
+        self.value()
+    }
+
+    fn labels(&self) -> Option<&Labels> {
+        self.known(self.labels)
+    }
+
+    fn request_header(&self, _: &str) -> Option<Cow<'_, [u8]>> {
+        Some(self.value.into())
+    }
+
+    fn response_header(&self, _: &str) -> Option<&[u8]> {
+        (!self.value.is_empty()).then_some(self.value)
+    }
+
+    fn cookie(&self, _: &str) -> Option<&[u8]> {
+        Some(self.value)
+    }
+
+    fn argument(&self, _: &str) -> Option<&[u8]> {
+        Some(self.value)
+    }
+
+    fn capture(&self, _: u8) -> Option<&[u8]> {
+        Some(self.value)
+    }
+
+    fn computed(&self, _: &Variable) -> Option<Cow<'_, [u8]>> {
+        Some(self.value.into())
+    }
+}
+
+/// The first line of the input is a format, the rest is what a client sends. No format causes a panic. A
+/// value from a client never ends the line, nor the quotes around it.
 pub(crate) fn log_format(input: &[u8]) {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
     let (format, value) = (&input[..end], &input[(end + 1).min(input.len())..]);
     let Ok(format) = std::str::from_utf8(format) else { return };
     let text = String::from_utf8_lossy(value);
     let labels = Labels { namespace: text.to_string(), path: text.to_string(), ..Labels::default() };
-    let named = Every(value);
     let tries = [one_try(None), one_try(Some(502)), one_try(Some(200))];
     for escape in [Escape::Default, Escape::Json, Escape::None] {
         let Ok(format) = Format::parse(format, escape) else { return };
         for is_known in [true, false] {
-            let record = record(value, &text, &labels, &named, &tries, is_known);
+            let request = Request { value, text: &text, labels: &labels, tries: &tries, is_known };
             let mut line = Vec::new();
-            write_line(&format, &record, &mut line);
+            write_line(&format, &request, &mut line);
             assert_eq!(line.pop(), Some(b'\n'));
             if escape != Escape::None {
-                check_line(&format, &record, &line);
+                check_line(&format, &request, &line);
             }
         }
     }
 }
 
-fn check_line(format: &Format, record: &Record<'_>, line: &[u8]) {
+fn check_line(format: &Format, request: &Request<'_>, line: &[u8]) {
     let texts = format.template.parts().iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.bytes()),
         Part::Variable(_) => None,
@@ -83,7 +207,7 @@ fn check_line(format: &Format, record: &Record<'_>, line: &[u8]) {
     for variable in format.template.variables() {
         let alone = Format { template: variable.clone().into(), escape: format.escape };
         let mut value = Vec::new();
-        write_line(&alone, record, &mut value);
+        write_line(&alone, request, &mut value);
         assert!(
             !ends_quotes(&value[..value.len() - 1]),
             "{variable:?} {:?}",
@@ -114,58 +238,5 @@ fn one_try(status: Option<u16>) -> Try {
         connect_time: time,
         header_time: time,
         response_time: Some(Duration::MAX),
-    }
-}
-
-fn record<'a>(
-    bytes: &'a [u8],
-    text: &'a str,
-    labels: &'a Labels,
-    named: &'a Every<'_>,
-    tries: &'a [Try],
-    is_known: bool,
-) -> Record<'a> {
-    let value = is_known.then_some(bytes);
-    let tls = Tls {
-        version: "TLSv1.3",
-        cipher: "TLS_AES_128_GCM_SHA256",
-        server_name: Some(text),
-        is_resumed: true,
-    };
-    Record {
-        time: Time { unix: Duration::MAX, local: "LOCAL", iso8601: "ISO" },
-        remote_addr: "::1".parse().expect("a literal address"),
-        peer: "192.0.2.1:1".parse().expect("a literal address"),
-        server: "[::1]:443".parse().expect("a literal address"),
-        remote_user: value,
-        request: value,
-        method: value,
-        target: value,
-        path: value,
-        query: value,
-        scheme: "https",
-        tls: is_known.then_some(tls),
-        protocol: is_known.then_some("HTTP/1.1"),
-        host: value,
-        forwarded: is_known.then_some((bytes, bytes)),
-        status: u16::MAX,
-        body_bytes_sent: u64::MAX,
-        bytes_sent: 0,
-        request_length: 1,
-        request_time: Duration::ZERO,
-        connection: 1,
-        connection_requests: 1,
-        upstream_name: is_known.then_some(text),
-        alternative_upstream_name: "",
-        cache_status: None,
-        reason: is_known.then_some(Reason::QueueFull),
-        tries: if is_known { tries } else { &[] },
-        traceparent: None,
-        request_id: value,
-        labels: is_known.then_some(labels),
-        index: "",
-        hostname: text,
-        pid: 1,
-        named,
     }
 }

@@ -1,17 +1,20 @@
-//! A source whose content passes a coder. What the source has at hand is taken first; before it is waited for, all that it has given leaves,
-//! so that an event reaches its reader at once, and a long content is compressed as a whole all the same.
+//! A source whose content passes a coder. Available bytes of the source are taken first; before the source
+//! is awaited, the coder is flushed, so that an event reaches its reader at once, and a long content is
+//! compressed as a whole all the same.
 //!
-//! Never in here: what is compressed, and by which coding.
+//! Never in here: which content is compressed, and by which coding.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 
-use super::coding::{Broken, Lease};
+use coders::{Broken, Coders, Lease, Task};
+
 use super::sink::{append, write_last_chunk};
 use super::{BodyEvent, Framing, Incoming, Meter, RelayError};
-use crate::buffer::Buffer;
-use crate::deadline::Deadline;
+use crate::io::buffer::Buffer;
+use crate::io::deadline::Deadline;
 use crate::limits::{CODED_BYTES_PER_TURN, LARGE_BUFFER_BYTES, SMALL_BUFFER_BYTES};
 
 /// A source whose content passes a coder.
@@ -19,20 +22,20 @@ pub(crate) struct Coded<'a> {
     from: Incoming<'a>,
     lease: Lease,
     phase: Phase,
-    /// What has come out of the coder.
+    /// Output of the coder that has not been taken.
     out: Buffer,
     trailers: Vec<u8>,
-    /// The coder may hold back some of what it has been given.
+    /// The coder may hold back some of its input.
     is_dirty: bool,
-    /// Bytes that were given to the coder since others had a turn.
+    /// Bytes given to the coder since other tasks were polled.
     taken: u64,
 }
 
-/// What is done next.
+/// The next step of a coded source.
 enum Phase {
     /// The source is read.
     Read,
-    /// `len` bytes of its front go to the coder, of which `at` are there.
+    /// The next `len` bytes of the source are content for the coder, `at` of them at its front.
     Take {
         skip: usize,
         len: usize,
@@ -43,7 +46,7 @@ enum Phase {
     Finish,
     /// The content has ended.
     Ended,
-    /// The source has broken off, which is told when all that came before has been sent.
+    /// The source has failed; reported after all earlier content has been sent.
     Failed(RelayError),
 }
 
@@ -53,7 +56,8 @@ impl<'a> Coded<'a> {
         Self { from, lease, phase: Phase::Read, out, trailers: Vec::new(), is_dirty: false, taken: 0 }
     }
 
-    /// Takes what is at hand, without waiting for more. Returns the length of all of the content, if that is all.
+    /// Codes the available content, without waiting for more. Returns the length of the coded content, if it
+    /// is complete.
     pub(crate) async fn prepare(&mut self, deadline: &Deadline) -> Result<Option<u64>, RelayError> {
         while self.out.len() < LARGE_BUFFER_BYTES && !self.is_ended() {
             if !self.advance(deadline, false).await? {
@@ -64,22 +68,22 @@ impl<'a> Coded<'a> {
         Ok(is_all.then_some(self.out.len() as u64))
     }
 
-    /// Whether nothing more comes.
+    /// Whether no more content follows.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.phase, Phase::Ended) && self.out.is_empty() && self.trailers.is_empty()
     }
 
-    /// Whether nothing follows what has come out so far.
+    /// Whether nothing follows the output so far.
     pub(super) fn is_last(&self) -> bool {
         matches!(self.phase, Phase::Ended) && self.trailers.is_empty()
     }
 
-    /// Whether the content has ended, be its end bad or good.
+    /// Whether the content has ended, with or without an error.
     fn is_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended | Phase::Failed(_))
     }
 
-    /// What has come out of the coder.
+    /// Output of the coder that has not been taken.
     pub(super) fn ready(&self) -> &[u8] {
         self.out.data()
     }
@@ -93,7 +97,7 @@ impl<'a> Coded<'a> {
         self.out.release();
     }
 
-    /// Appends what has come out to a head, as chunks. True at the end of the body.
+    /// Appends the output to a head, as chunks. True at the end of the body.
     pub(super) fn join_chunk(
         &mut self,
         meter: &Meter<'_>,
@@ -112,7 +116,7 @@ impl<'a> Coded<'a> {
         Ok((0, is_end))
     }
 
-    /// The fields behind the content; they are there once that has ended.
+    /// The trailer fields, once the content has ended.
     pub(super) fn trailers(&self) -> &[u8] {
         &self.trailers
     }
@@ -120,7 +124,7 @@ impl<'a> Coded<'a> {
     pub(super) async fn next(&mut self, deadline: &Deadline) -> Result<BodyEvent, RelayError> {
         loop {
             let is_due = self.out.len() >= LARGE_BUFFER_BYTES / 2 || self.is_ended();
-            // What has been flushed leaves before anything is waited for.
+            // Flushed output is sent before the source is awaited.
             let is_flushed = matches!(self.phase, Phase::Read) && !self.is_dirty;
             if !self.out.is_empty() && (is_due || is_flushed) {
                 return Ok(BodyEvent::Content { skip: 0, len: self.out.len() });
@@ -202,7 +206,7 @@ impl<'a> Coded<'a> {
             Some(Ok(BodyEvent::Large { .. })) => {
                 unreachable!("only what goes to a socket passes without being looked at")
             }
-            // What came before is sent all the same.
+            // Earlier content is sent before the error is reported.
             Some(Err(error)) if self.is_dirty => {
                 self.fail(error)?;
             }
@@ -211,7 +215,7 @@ impl<'a> Coded<'a> {
         Ok(true)
     }
 
-    /// Ends the content with what the coder holds back, and not as a whole one ends.
+    /// Ends the content with the bytes that the coder holds back, without the end of a complete one.
     fn fail(&mut self, error: RelayError) -> Result<(), RelayError> {
         loop {
             self.out.reserve(SMALL_BUFFER_BYTES);
@@ -223,6 +227,27 @@ impl<'a> Coded<'a> {
             }
         }
     }
+}
+
+/// The bytes that a coder makes of a whole content, which is in memory in pieces; none where there is no
+/// memory for a coder. Other tasks are polled meanwhile.
+pub(crate) async fn compress<'c>(
+    coders: &Rc<Coders>,
+    task: Task,
+    pieces: impl Iterator<Item = &'c [u8]> + Clone,
+    deadline: &Deadline,
+) -> Option<Vec<u8>> {
+    let len = pieces.clone().map(<[u8]>::len).sum::<usize>();
+    let mut lease = coders.lease(task, Some(len as u64))?;
+    let mut out = Vec::with_capacity(len / 4 + 64);
+    for (at, turn) in pieces.flat_map(|piece| piece.chunks(CODED_BYTES_PER_TURN as usize)).enumerate() {
+        if at > 0 {
+            deadline.yield_now().await;
+        }
+        lease.append(turn, &mut out)?;
+    }
+    lease.append_end(&mut out)?;
+    Some(out)
 }
 
 impl From<Broken> for RelayError {

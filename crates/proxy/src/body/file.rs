@@ -1,7 +1,7 @@
 //! A body that is read from an open file, in one part or in several with text between them.
 //!
-//! A plain socket is sent the file by the kernel; for TLS and HTTP/2 it is read. Neither waits for a disk on the worker: what is not in the page
-//! cache is read on the runtime's threads for blocking work first.
+//! For a plain socket the kernel sends the file; for TLS and HTTP/2 it is read. A worker never waits for a
+//! disk: parts that are not in the page cache are read on the runtime's threads for blocking work first.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,24 +18,24 @@ use tokio::net::TcpStream;
 
 use super::sink::Sink;
 use super::{BodyEvent, Framing, Meter, Outgoing, RelayError};
-use crate::buffer::{Buffer, Buffers};
-use crate::deadline::{Deadline, Elapsed};
+use crate::io::buffer::{Buffer, Buffers};
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::socket::Socket;
 use crate::limits::{FILE_READ_BYTES, SENDFILE_BYTES};
-use crate::socket::Socket;
 
 /// A body from a file.
 pub(crate) struct FileBody {
     file: Arc<File>,
     parts: VecDeque<FilePart>,
-    /// What has been read and not been taken.
+    /// Bytes that have been read and not been taken.
     pub(super) buffer: Buffer,
 }
 
 /// A part of a body from a file.
 pub(crate) enum FilePart {
-    /// Text of our own.
+    /// Text between the parts, in memory.
     Bytes(Vec<u8>),
-    /// Bytes of the file, from `at` to `end`, which is not among them.
+    /// Bytes of the file, from `at` to `end` (exclusive).
     File { at: u64, end: u64 },
 }
 
@@ -44,12 +44,12 @@ impl FileBody {
         Self { file: Arc::clone(file), parts, buffer: Buffer::empty(buffers) }
     }
 
-    /// Whether nothing follows what is in the buffer.
+    /// Whether the buffer holds the last bytes.
     pub(super) fn is_read(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// As [`Incoming::next`](super::Incoming::next).
+    /// The next event; see [`Incoming::next`](super::Incoming::next).
     pub(super) async fn next(
         &mut self,
         timeout: Duration,
@@ -76,7 +76,7 @@ impl FileBody {
         }
         let room = match to {
             Some(Outgoing { sink: Sink::Http2(sender), timeout, .. }) => {
-                // What is read without room would be kept for as long as the client likes.
+                // Without room in the stream, bytes would be held for as long as the client likes.
                 let room = deadline.within(*timeout, |cx| sender.poll_room(cx)).await;
                 room.map_err(|Elapsed| RelayError::WriteTimeout)?.map_err(|_| RelayError::Write)?
             }
@@ -124,11 +124,11 @@ impl FileBody {
             self.buffer.extend(&piece);
             piece.len()
         };
-        // A file that has become shorter cannot be what its head says.
+        // A file that has become shorter does not match the length in the head.
         if read == 0 { Err(RelayError::File) } else { Ok(()) }
     }
 
-    /// Has the kernel send the part that is next.
+    /// Has the kernel send the next part.
     pub(super) async fn send(
         &mut self,
         (to, timeout): (&Socket, Duration),
@@ -174,7 +174,7 @@ impl FileBody {
     }
 }
 
-/// Does what blocks on another thread, and waits for it for so long.
+/// Runs blocking work on another thread, and waits for it within the timeout.
 async fn on_thread<T: Send + 'static>(
     act: impl FnOnce() -> T + Send + 'static,
     timeout: Duration,

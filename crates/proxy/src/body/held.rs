@@ -1,7 +1,8 @@
-//! The body of a request that is kept: in memory, and what is too long for that in a file.
+//! A request's body that is held: in memory, and in a file beyond that.
 //!
-//! Files are written and read on the runtime's threads for blocking work: they go through the page cache, where the kernel may still make
-//! a writer wait for the disk, and all requests of the worker would wait with it.
+//! Files are written and read on the runtime's threads for blocking work: they go through the page cache,
+//! where the kernel may still make a writer wait for the disk, and all requests of the worker would wait
+//! with it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,37 +12,37 @@ use rustix::io::{pread, pwrite};
 
 use super::store::BodyStore;
 use super::{BodyEvent, Incoming, Meter, Outgoing, RelayError};
-use crate::deadline::Deadline;
+use crate::io::deadline::Deadline;
 use crate::limits::HELD_STEP_BYTES;
 
-/// A body, or its beginning. First comes what is in the file, then what is in memory.
+/// A body, or its beginning: first the content of the file, then the content in memory.
 pub(crate) struct HeldBody {
     store: Arc<BodyStore>,
     file: Option<Arc<OwnedFd>>,
     in_file: u64,
     memory: Vec<u8>,
-    /// Bytes of memory that were taken from the store.
+    /// Bytes of memory reserved in the store.
     taken: usize,
-    /// Most bytes of memory.
+    /// Limit of the bytes in memory.
     memory_max: usize,
 }
 
-/// How much of a body is kept.
+/// How much of a body is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// All of it.
+pub(crate) enum HeldPart {
+    /// The whole body.
     Whole,
-    /// What there was room for. The rest has to be passed on as it comes.
+    /// The beginning, as far as there was room. The rest has to be streamed.
     Beginning,
 }
 
-/// Keeps what comes of a body, for as long as there is room.
+/// Reads and holds a body, for as long as there is room.
 pub(crate) async fn hold(
     mut incoming: Incoming<'_>,
     held: &mut HeldBody,
     meter: &Meter<'_>,
     deadline: &Deadline,
-) -> Result<Kept, RelayError> {
+) -> Result<HeldPart, RelayError> {
     loop {
         match incoming.next(None, deadline).await? {
             BodyEvent::Content { skip, len } => {
@@ -50,15 +51,15 @@ pub(crate) async fn hold(
                 let is_last = incoming.is_last();
                 incoming.source.consume(skip + len);
                 match (is_last, has_room) {
-                    (true, _) => return Ok(Kept::Whole),
-                    (false, false) => return Ok(Kept::Beginning),
+                    (true, _) => return Ok(HeldPart::Whole),
+                    (false, false) => return Ok(HeldPart::Beginning),
                     (false, true) => {}
                 }
             }
-            // A length and a file have no place for trailers, as with nginx.
+            // A request with a length has no trailers, as with nginx.
             BodyEvent::End { skip, .. } => {
                 incoming.source.consume(skip);
-                return Ok(Kept::Whole);
+                return Ok(HeldPart::Whole);
             }
             BodyEvent::Large { .. } => {
                 unreachable!("only what goes to a socket passes without being looked at")
@@ -68,7 +69,7 @@ pub(crate) async fn hold(
 }
 
 impl HeldBody {
-    /// An empty one. `memory` is how many bytes of it may be in memory where there are files.
+    /// An empty body. `memory` is how many of its bytes may be in memory where there are files.
     pub(crate) fn new(store: &Arc<BodyStore>, memory: u64) -> Self {
         Self {
             store: Arc::clone(store),
@@ -80,23 +81,23 @@ impl HeldBody {
         }
     }
 
-    /// Bytes of content.
+    /// Bytes of content so far.
     pub(crate) fn len(&self) -> u64 {
         self.in_file + self.memory.len() as u64
     }
 
-    /// All of it, where it is in memory.
+    /// All of the content, if it is in memory.
     pub(crate) fn in_memory(&self) -> Option<&[u8]> {
         self.file.is_none().then_some(&self.memory)
     }
 
-    /// Keeps a first piece, which must be a short one.
+    /// Holds a first piece, which must be a short one.
     pub(crate) fn begin(&mut self, content: &[u8]) {
         self.has_room_for(content.len());
         self.memory.extend_from_slice(content);
     }
 
-    /// Keeps a piece. False where no more should come.
+    /// Holds a piece. False where no more fits.
     async fn put(&mut self, content: &[u8]) -> bool {
         let has_room = self.has_room_for(content.len());
         self.memory.extend_from_slice(content);
@@ -109,7 +110,7 @@ impl HeldBody {
             return false;
         }
         while self.taken < len {
-            // As much again, so that what is there is moved rarely.
+            // The reservation doubles, so that the content is rarely moved.
             let more = self.taken.max(HELD_STEP_BYTES);
             if !self.store.take(more) {
                 return false;
@@ -120,7 +121,7 @@ impl HeldBody {
         true
     }
 
-    /// Moves what is in memory to the file. False where that fails: then it stays in memory.
+    /// Moves the content from memory to the file. False where that fails: then it stays in memory.
     async fn spool(&mut self) -> bool {
         let piece = std::mem::take(&mut self.memory);
         let (store, file, at) = (Arc::clone(&self.store), self.file.clone(), self.in_file);
@@ -141,7 +142,7 @@ impl HeldBody {
         is_written
     }
 
-    /// Sends it, again and again if need be. `is_all` says that nothing follows.
+    /// Sends the content, as often as needed. `is_all` says that nothing follows.
     pub(crate) async fn send(
         &self,
         outgoing: &Outgoing<'_>,

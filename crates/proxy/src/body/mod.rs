@@ -1,18 +1,22 @@
-//! Bodies on their way from one peer to another, whatever both speak.
+//! Bodies on their way from one peer to another, whatever their protocols.
 //!
 //! ```text
 //! Source: socket with decoder | stream | bytes | file ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
 //! ```
 //!
-//! A [`Coded`] source is another one whose content passes a coder: it is compressed, or as it was before it was.
+//! A [`Coded`] source is another one whose content is compressed or decompressed.
 //!
-//! Where nothing stands between the two, small bodies are copied and large ones are spliced from socket to socket ([`relay`]). What slows a
-//! body, or reads it ahead, stands between them ([`Stages`]); what is to be sent again, or to several, is read whole first ([`hold`]).
+//! Without stages between the two, small bodies are copied and large ones are spliced from socket to socket
+//! ([`relay`]). Pacing and reading ahead happen between them ([`Stages`]); a body that is sent again, or to
+//! several, is read whole first ([`hold`]).
+//!
+//! Content for an HTTP/2 client is read from its endpoint when the stream can take it, within 64 KiB for all
+//! streams of a connection: a client sets its windows, which bound nothing where it sets them wide and does
+//! not read. A [`tunnel`] whose buffer is filled again and again changes to splicing.
 //!
 //! Never in here: heads.
 
 mod coded;
-mod coding;
 mod file;
 mod held;
 mod relay;
@@ -23,19 +27,20 @@ mod splice;
 mod stages;
 mod store;
 mod stored;
+pub(crate) mod tunnel;
+pub(crate) mod tunnel_stream;
 
 use std::cell::Cell;
 use std::time::Duration;
 
 use wire::h1::InvalidBody;
 
-use crate::deadline::Deadline;
-use crate::pace::Direction;
+use crate::io::deadline::Deadline;
+use crate::io::pace::Direction;
 
-pub(crate) use coded::Coded;
-pub(crate) use coding::{Coders, Load, Task, compress};
+pub(crate) use coded::{Coded, compress};
 pub(crate) use file::{FileBody, FilePart};
-pub(crate) use held::{HeldBody, Kept, hold};
+pub(crate) use held::{HeldBody, HeldPart, hold};
 pub(crate) use relay::{Passed, relay, relay_and_keep};
 pub(crate) use shared::{End, SharedBody};
 pub(crate) use sink::{Sink, write_last_chunk};
@@ -44,17 +49,17 @@ pub(crate) use stages::Stages;
 pub(crate) use store::BodyStore;
 pub(crate) use stored::Stored;
 
-/// Where a body comes from.
+/// A source, with its timeout.
 pub(crate) struct Incoming<'a> {
     pub(crate) source: Source<'a>,
-    /// Between two reads.
+    /// Time between two reads.
     pub(crate) timeout: Duration,
 }
 
-/// Where a body goes.
+/// A sink, with its timeout.
 pub(crate) struct Outgoing<'a> {
     pub(crate) sink: Sink<'a>,
-    /// Between two writes.
+    /// Time between two writes.
     pub(crate) timeout: Duration,
     /// Filter of trailer lines, beside those that never pass; none lets all others pass.
     pub(crate) passing_trailers: Option<&'a PassingTrailers<'a>>,
@@ -63,52 +68,52 @@ pub(crate) struct Outgoing<'a> {
 /// Returns the lines of trailers that pass.
 pub(crate) type PassingTrailers<'a> = dyn Fn(&[u8]) -> Vec<u8> + 'a;
 
-/// How the end of a body is told to its reader.
+/// Framing of a body: how its reader finds the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// By a length in the head, or by the end of the connection.
     Raw,
-    /// In chunks.
+    /// By the chunked coding of HTTP/1.1.
     Chunked,
-    /// In records of `FastCGI`, of which an empty one is the end. Only what is written to a sink has this form.
+    /// By records of `FastCGI`, of which an empty one is the end. Only sinks have this form.
     Records,
 }
 
-/// What is counted and bounded while a body passes.
+/// Count and limit of a body's content.
 pub(crate) struct Meter<'a> {
     /// Bytes of content so far.
     pub(crate) content: &'a Cell<u64>,
-    /// Most bytes of content that may pass.
+    /// Limit of the bytes of content.
     pub(crate) max: Option<u64>,
 }
 
-/// Why a body did not arrive.
+/// Why a body was not relayed to its end.
 #[derive(Debug)]
 pub(crate) enum RelayError {
-    /// Its sender went away.
+    /// The sender closed the connection.
     Read,
-    /// Its sender was silent for too long.
+    /// The sender was silent for too long.
     ReadTimeout,
-    /// Its sender was slower than it may be.
+    /// The sender was slower than the configured least rate.
     ReadTooSlow,
-    /// It is not what its framing says.
+    /// The framing is malformed.
     Invalid(InvalidBody),
-    /// It is longer than allowed.
+    /// The body is longer than allowed.
     TooLarge,
-    /// Its receiver went away.
+    /// The receiver closed the connection.
     Write,
-    /// Its receiver was too slow.
+    /// The receiver was too slow.
     WriteTimeout,
-    /// What was kept of it cannot be read.
+    /// The held part of the body cannot be read.
     Store,
-    /// It is not what its coding says, or grows beyond measure when that is taken away.
+    /// The content does not decode by its coding, or expands beyond the limit.
     Coding,
-    /// The file that it comes from has become shorter, or cannot be read.
+    /// The body's file has become shorter, or cannot be read.
     File,
 }
 
 impl RelayError {
-    /// The same of a body that was read with this deadline, which knows of the least rate.
+    /// The same error for a body that was read with this deadline, which knows of the least rate.
     pub(crate) fn of_reading(self, deadline: &Deadline) -> Self {
         match self {
             Self::ReadTimeout if deadline.is_too_slow(Direction::Read) => Self::ReadTooSlow,
@@ -117,11 +122,11 @@ impl RelayError {
     }
 }
 
-/// What is next of a body.
+/// The next part of a body.
 pub(crate) enum BodyEvent {
     /// `skip` bytes of framing, then `len` bytes of content.
     Content { skip: usize, len: usize },
-    /// So many bytes that can pass without being looked at.
+    /// Content of this length that can be relayed without being parsed.
     Large { length: u64 },
     /// The end: `skip` bytes of framing, of which the trailer fields are the part from `trailers`.
     End { skip: usize, trailers: usize },

@@ -1,25 +1,26 @@
-//! Passing a body on, to its end.
+//! Relaying a body to its end.
 
 use wire::h1::BodyDecoder;
 
 use super::splice::{SplicePair, splice};
 use super::{BodyEvent, Incoming, Meter, Outgoing, RelayError, Sink, Source};
-use crate::buffer::Buffer;
-use crate::deadline::Deadline;
-use crate::pipe::Pipes;
+use crate::io::buffer::Buffer;
+use crate::io::deadline::Deadline;
+use crate::io::pipe::Pipes;
 
 /// State of a body whose beginning was held while it was sent.
 pub(crate) enum Passed {
-    /// All of it has been passed on, and is kept.
+    /// The body has been relayed, and all of it is held.
     Whole,
-    /// All of it has been passed on, and not all is kept.
+    /// The body has been relayed, and not all of it is held.
     All,
     /// The rest is left to [`relay`].
     Beginning,
 }
 
-/// Passes the beginning of a body on, and keeps up to `bytes_max` of it in `kept`. Before it passes on what is not kept, it
-/// calls `note_streaming`. What is kept has left the source, so that this may be dropped at any time.
+/// Relays the beginning of a body, and holds up to `bytes_max` of it in `kept`. Before it sends bytes that
+/// are not held, it calls `note_streaming`. Held bytes have left the source, so that this may be dropped at
+/// any time.
 pub(crate) async fn relay_and_keep(
     incoming: &mut Incoming<'_>,
     outgoing: &Outgoing<'_>,
@@ -57,7 +58,7 @@ pub(crate) async fn relay_and_keep(
                 outgoing.finish(&lines, deadline).await?;
                 return Ok(if has_trailers { Passed::All } else { Passed::Whole });
             }
-            // Only a body that goes to a plain socket is passed on unseen.
+            // Only a body for a plain socket is relayed without being parsed.
             BodyEvent::Large { .. } => {
                 note_streaming();
                 return Ok(Passed::Beginning);
@@ -66,7 +67,7 @@ pub(crate) async fn relay_and_keep(
     }
 }
 
-/// Passes on the rest of a body, to its end.
+/// Relays the rest of a body, to its end.
 pub(crate) async fn relay(
     mut incoming: Incoming<'_>,
     outgoing: Outgoing<'_>,

@@ -1,7 +1,8 @@
-//! A body that several requests read, each at its own pace and on its own worker, while it comes.
+//! A body that several requests read while it arrives, each at its own pace and on its own worker.
 //!
-//! All of it stays here until it is said that it is [not kept](SharedBody::abandon): from then on what all readers have passed goes, and
-//! its source waits for the slowest of them, who has the time that its client has.
+//! All pieces stay here until the body is [abandoned](SharedBody::abandon): from then on the pieces that all
+//! readers have passed are dropped, and the source waits for the slowest reader, which has its client's
+//! timeout.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,25 +13,25 @@ use parking_lot::Mutex;
 
 use crate::limits::SHARED_WINDOW_BYTES;
 
-/// A body that comes.
+/// A body that arrives.
 #[derive(Default)]
 pub(crate) struct SharedBody(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     pieces: VecDeque<Bytes>,
-    /// Pieces that have gone.
+    /// Pieces that were dropped.
     gone: usize,
     /// Bytes of the pieces that are here.
     len: usize,
     end: Option<End>,
     is_kept: bool,
-    /// By number; the piece that each reads next.
-    readers: Vec<Option<Place>>,
+    /// By number: the piece that each reader reads next.
+    readers: Vec<Option<Reader>>,
     source: Option<Waker>,
 }
 
-struct Place {
+struct Reader {
     next: usize,
     waker: Option<Waker>,
 }
@@ -42,14 +43,14 @@ pub(crate) enum End {
     BrokenOff,
 }
 
-/// One who reads.
+/// A reader, which has its own position.
 pub(crate) struct SharedReader {
     body: Arc<SharedBody>,
     number: usize,
 }
 
 impl SharedBody {
-    /// A body of which nothing has come.
+    /// A body without any piece.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(State { is_kept: true, ..State::default() })))
     }
@@ -62,26 +63,26 @@ impl SharedBody {
         state.wake_readers();
     }
 
-    /// Says that nothing more comes.
+    /// Ends the body: no more pieces follow.
     pub(crate) fn end(&self, end: End) {
         let mut state = self.0.lock();
         state.end.get_or_insert(end);
         state.wake_readers();
     }
 
-    /// Lets go what has been read. Nobody begins to read from now on.
+    /// Drops the pieces that have been read, from now on. No reader can start after that.
     pub(crate) fn abandon(&self) {
         let mut state = self.0.lock();
         state.is_kept = false;
         state.drop_read();
     }
 
-    /// Everything, once it has come.
+    /// All pieces, once the body is complete.
     pub(crate) fn pieces(&self) -> Vec<Bytes> {
         self.0.lock().pieces.iter().cloned().collect()
     }
 
-    /// Ready when there is room for another piece: always while all is kept.
+    /// Ready when there is room for another piece: always while all pieces stay.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.0.lock();
         if state.is_kept || state.len < SHARED_WINDOW_BYTES || state.has_no_reader() {
@@ -91,23 +92,23 @@ impl SharedBody {
         Poll::Pending
     }
 
-    /// Whether anybody reads.
+    /// Whether there are readers.
     pub(crate) fn has_readers(&self) -> bool {
         !self.0.lock().has_no_reader()
     }
 
-    /// Begins to read from the start; none if that has gone.
+    /// A reader from the start; none if that has been dropped.
     pub(crate) fn reader(self: &Arc<Self>) -> Option<SharedReader> {
         let mut state = self.0.lock();
         if !state.is_kept {
             return None;
         }
-        let place = Some(Place { next: 0, waker: None });
+        let reader = Some(Reader { next: 0, waker: None });
         let number = state.readers.iter().position(Option::is_none).unwrap_or(state.readers.len());
         if number == state.readers.len() {
-            state.readers.push(place);
+            state.readers.push(reader);
         } else {
-            state.readers[number] = place;
+            state.readers[number] = reader;
         }
         Some(SharedReader { body: Arc::clone(self), number })
     }
@@ -115,8 +116,8 @@ impl SharedBody {
 
 impl State {
     fn wake_readers(&mut self) {
-        for place in self.readers.iter_mut().flatten() {
-            if let Some(waker) = place.waker.take() {
+        for reader in self.readers.iter_mut().flatten() {
+            if let Some(waker) = reader.waker.take() {
                 waker.wake();
             }
         }
@@ -126,12 +127,12 @@ impl State {
         self.readers.iter().all(Option::is_none)
     }
 
-    /// Drops what all readers have passed.
+    /// Drops the pieces that all readers have passed.
     fn drop_read(&mut self) {
         if self.is_kept {
             return;
         }
-        let slowest = self.readers.iter().flatten().map(|place| place.next).min();
+        let slowest = self.readers.iter().flatten().map(|reader| reader.next).min();
         let slowest = slowest.unwrap_or(self.gone + self.pieces.len());
         while self.gone < slowest
             && let Some(piece) = self.pieces.pop_front()
@@ -154,26 +155,26 @@ impl SharedReader {
         if let Some(next) = state.next_of(self.number) {
             return Poll::Ready(next);
         }
-        if let Some(place) = &mut state.readers[self.number] {
-            place.waker = Some(cx.waker().clone());
+        if let Some(reader) = &mut state.readers[self.number] {
+            reader.waker = Some(cx.waker().clone());
         }
         Poll::Pending
     }
 
-    /// Whether all has been read.
+    /// Whether all pieces have been read.
     pub(crate) fn is_done(&self) -> bool {
         let state = self.body.0.lock();
-        let next = state.readers[self.number].as_ref().map_or(0, |place| place.next);
+        let next = state.readers[self.number].as_ref().map_or(0, |reader| reader.next);
         state.end == Some(End::Whole) && next == state.gone + state.pieces.len()
     }
 }
 
 impl State {
     fn next_of(&mut self, number: usize) -> Option<Result<Option<Bytes>, ()>> {
-        let place = self.readers[number].as_mut().expect("it reads until it is dropped");
-        if let Some(piece) = self.pieces.get(place.next - self.gone) {
+        let reader = self.readers[number].as_mut().expect("it reads until it is dropped");
+        if let Some(piece) = self.pieces.get(reader.next - self.gone) {
             let piece = piece.clone();
-            place.next += 1;
+            reader.next += 1;
             self.drop_read();
             return Some(Ok(Some(piece)));
         }

@@ -1,16 +1,16 @@
-//! Where a body goes.
+//! The destination of a body.
 
 use wire::fcgi::{self, RECORD_CONTENT_BYTES_MAX};
 use wire::h1::chunk_head;
 use wire::hop_by_hop::may_trail;
 
 use super::{Framing, Outgoing, RelayError};
-use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Elapsed};
-use crate::h2::{Content, Sender};
-use crate::socket::{Socket, Unwritten};
+use crate::io::buffer::Buffer;
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::h2::{Content, Sender};
+use crate::io::socket::{Socket, Unwritten};
 
-/// What a body is written to.
+/// The destination of a body, by protocol.
 #[derive(Clone, Copy)]
 pub(crate) enum Sink<'a> {
     Http1 { socket: &'a Socket, framing: Framing },
@@ -18,7 +18,7 @@ pub(crate) enum Sink<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Writes content; after the last of it nothing is to follow.
+    /// Writes content; after the last of it nothing follows.
     pub(crate) async fn write(
         &self,
         content: &[u8],
@@ -120,20 +120,20 @@ pub(super) fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
     out.extend(b"\r\n");
 }
 
-/// Ends a body in chunks, with those of the trailer fields that may stand there.
+/// Ends a chunked body, with those of the trailer fields that are allowed there.
 pub(crate) fn write_last_chunk(trailers: &[u8], out: &mut Buffer) {
     write_last_chunk_to(trailers, &mut |bytes| out.extend(bytes));
 }
 
-/// The chunk that ends a body, with those of the trailer fields that may stand there: what frames or routes a message may
-/// not (RFC 9110 section 6.5.1).
+/// The chunk that ends a body, with those of the trailer fields that are allowed there: fields for framing
+/// or routing are not (RFC 9110 section 6.5.1).
 fn write_last_chunk_to(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
     write(b"0\r\n");
     keep_trailers(trailers, write);
     write(b"\r\n");
 }
 
-/// The trailer fields that may stand at the end of a body.
+/// The trailer fields that are allowed at the end of a body.
 fn keep_trailers(trailers: &[u8], write: &mut dyn FnMut(&[u8])) {
     for line in trailers.split_inclusive(|&b| b == b'\n') {
         let name = line.split(|&b| b == b':').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where a body comes from.
+//! The origin of a body.
 
 use std::io;
 use std::task::{Context, Poll, Waker};
@@ -13,29 +13,29 @@ use super::sink::{Sink, append, write_last_chunk};
 use super::splice::spliceable;
 use super::stored::Stored;
 use super::{BodyEvent, Framing, Incoming, Meter, Outgoing, RelayError};
-use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Elapsed};
-use crate::h2::{Body, Sender};
+use crate::io::buffer::Buffer;
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::h2::{Body, Sender};
+use crate::io::pace::Direction;
+use crate::io::socket::Socket;
 use crate::limits::LARGE_BUFFER_BYTES;
-use crate::pace::Direction;
-use crate::socket::Socket;
 
-/// What a body is read from.
+/// The origin of a body, by kind.
 pub(crate) enum Source<'a> {
     Http1 {
         socket: &'a Socket,
-        /// What has been read already.
+        /// Bytes that have been read from the socket already.
         buffer: &'a mut Buffer,
         decoder: &'a mut BodyDecoder,
     },
     Http2(Frames<'a>),
-    /// All of it is at hand.
+    /// The whole body, in memory.
     Bytes(&'a [u8]),
-    /// It is kept, and others may read it too.
+    /// A shared body, in memory or arriving there.
     Stored(Stored),
-    /// Another one, whose content passes a coder. On the heap, since most bodies pass none.
+    /// Another source, whose content passes a coder. On the heap, since most bodies pass none.
     Coded(Box<Coded<'a>>),
-    /// It is read from a file.
+    /// A body from an open file.
     File(&'a mut FileBody),
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Frames<'a> {
     trailers: Vec<u8>,
 }
 
-/// Appends to `out` what of the body has been read, as far as it fits. True at the end of the body, where `finish` gets the
-/// lines of the trailers, and ends what is in chunks.
+/// Appends the body's bytes in `buffer` to `out`, as far as they fit. True at the end of the body, where
+/// `finish` gets the trailer lines and ends a chunked body.
 pub(crate) fn transcode(
     buffer: &mut Buffer,
     decoder: &mut BodyDecoder,
@@ -57,7 +57,7 @@ pub(crate) fn transcode(
     finish: impl FnOnce(&[u8], &mut Buffer),
 ) -> Result<bool, RelayError> {
     loop {
-        // A piece is counted off when it is decoded, so that there must be room for it first.
+        // A piece is counted when it is decoded, so that there must be room for it first.
         if out.len() + buffer.len() > LARGE_BUFFER_BYTES && !decoder.is_done() {
             return Ok(false);
         }
@@ -80,7 +80,7 @@ pub(crate) fn transcode(
     }
 }
 
-/// As [`transcode`], of the content of a stream. Trailers are left to the relay.
+/// As [`transcode`], for the content of a stream. Trailers are left to the relay.
 pub(crate) fn take_frames(
     body: &Body,
     framing: Framing,
@@ -105,7 +105,7 @@ pub(crate) fn take_frames(
     Ok(true)
 }
 
-/// Appends in chunks what is here of a body, as far as it fits. True at its end.
+/// Appends the available pieces of a body as chunks, as far as they fit. True at its end.
 fn join_chunks(stored: &mut Stored, meter: &Meter<'_>, out: &mut Buffer) -> Result<bool, RelayError> {
     loop {
         match stored.front_now() {
@@ -118,7 +118,7 @@ fn join_chunks(stored: &mut Stored, meter: &Meter<'_>, out: &mut Buffer) -> Resu
                 write_last_chunk(&[], out);
                 return Ok(true);
             }
-            // What has broken off the relay finds out.
+            // An error is found and reported by the relay.
             _ => return Ok(false),
         }
     }
@@ -131,7 +131,7 @@ impl<'a> Source<'a> {
         Self::Http2(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
     }
 
-    /// Whether nothing more comes.
+    /// Whether no more content follows.
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Http1 { decoder, .. } => decoder.is_done(),
@@ -143,7 +143,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether what has come of a body in chunks begins with a chunk, or with the part of one.
+    /// Whether the available bytes of a chunked body begin with a chunk, or with the part of one.
     pub(crate) fn begins_well(&self) -> bool {
         match self {
             Self::Http1 { buffer, decoder: BodyDecoder::Chunked(chunked), .. } => {
@@ -153,8 +153,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Appends to a head what of the body can go with it. So many bytes at the front of the [source](Self::front) are to be written beside
-    /// it, without being copied. True where that is all of the body.
+    /// Appends to a head the part of the body that can be sent with it. Returns the number of bytes at the
+    /// front of the [source](Self::front) to write beside it, without copying, and whether that is all of
+    /// the body.
     pub(crate) fn join(
         &mut self,
         framing: Framing,
@@ -165,7 +166,7 @@ impl<'a> Source<'a> {
             Self::Http1 { buffer, decoder, .. } if framing == Framing::Chunked => {
                 return Ok((0, transcode(buffer, decoder, framing, meter, out, write_last_chunk)?));
             }
-            // Chunks that an HTTP/1.0 client cannot read are taken apart by the relay, and so are records.
+            // The relay decodes chunks for an HTTP/1.0 client, and records.
             Self::Http1 { decoder: BodyDecoder::Chunked(_), .. } if !self.begins_well() => {
                 return Err(RelayError::Invalid(InvalidBody::Chunk));
             }
@@ -195,13 +196,14 @@ impl<'a> Source<'a> {
         if beside > out.room() {
             return Ok((beside, self.is_all_but(beside)));
         }
-        // To copy a little costs less than a system call with two slices.
+        // A small copy costs less than a system call with two slices.
         out.extend(self.front(beside));
         self.consume(beside);
         Ok((0, self.is_done()))
     }
 
-    /// Hands over what is at hand to a stream, where nothing follows it and the stream takes it at once. True if it has taken all.
+    /// Hands the available content to a stream, if it is the last and the stream takes it at once. True if
+    /// it has taken all.
     pub(crate) fn send_now(&mut self, to: &Sender, meter: &Meter<'_>) -> Result<bool, RelayError> {
         let mut cx = Context::from_waker(Waker::noop());
         let (sent, before, after) = match self {
@@ -239,12 +241,12 @@ impl<'a> Source<'a> {
             Self::Bytes(bytes) => bytes.len() == len,
             Self::Stored(stored) => stored.front.len() == len && stored.is_front_last(),
             Self::Coded(coded) => coded.is_last(),
-            // What is at the front has been counted off.
+            // The bytes at the front have been counted.
             _ => self.is_done(),
         }
     }
 
-    /// What is at hand.
+    /// The available content.
     pub(crate) fn front(&self, len: usize) -> &[u8] {
         match self {
             Self::Http1 { buffer, .. } => &buffer.data()[..len],
@@ -256,7 +258,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Has done with what is at the front.
+    /// Removes bytes from the front.
     pub(crate) fn consume(&mut self, len: usize) {
         match self {
             Self::Http1 { buffer, .. } => buffer.consume(len),
@@ -278,8 +280,8 @@ impl<'a> Source<'a> {
 // === impl Incoming ===
 
 impl Incoming<'_> {
-    /// Waits for what is next. `to` is where it goes at once, if it does: then no more is read than there is room for, and what is large
-    /// is left to the kernel.
+    /// Waits for the next event. `to` is the sink if the content goes there at once: then no more is read
+    /// than the sink has room for, and large content is left to the kernel.
     pub(crate) async fn next(
         &mut self,
         to: Option<&Outgoing<'_>>,
@@ -301,7 +303,7 @@ impl Incoming<'_> {
             }
             Source::Bytes([]) => return Ok(BodyEvent::End { skip: 0, trailers: 0 }),
             Source::Bytes(bytes) => return Ok(BodyEvent::Content { skip: 0, len: bytes.len() }),
-            // On the heap, since it reads a source in turn.
+            // Boxed, since it calls this function for its own source.
             Source::Coded(coded) => return Box::pin(coded.next(deadline)).await,
         };
         loop {
@@ -315,7 +317,7 @@ impl Incoming<'_> {
             {
                 return Ok(BodyEvent::Large { length });
             }
-            // The buffer is held only while there is something to put into it.
+            // The buffer is held only while it has bytes.
             buffer.release();
             let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout, .. }) = to {
                 read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
@@ -347,7 +349,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Whether nothing follows the content that came last, trailers included.
+    /// Whether nothing follows the latest content, trailers included.
     pub(crate) fn is_last(&self) -> bool {
         match &self.source {
             Source::Http1 { decoder, .. } => matches!(decoder, BodyDecoder::Length(0)),
@@ -360,7 +362,8 @@ impl Incoming<'_> {
     }
 }
 
-/// Reads as much as the stream that it goes to takes at once: content that waits for a slow reader waits in the endpoint's socket.
+/// Reads as much as the receiving stream takes at once: content for a slow reader waits in the endpoint's
+/// socket.
 async fn read_into_room(
     (from, read_timeout): (&Socket, Duration),
     buffer: &mut Buffer,
@@ -372,7 +375,7 @@ async fn read_into_room(
         let room = deadline.within_paced(Direction::Write, write_timeout, poll, |_| 0).await;
         room.map_err(|Elapsed| RelayError::WriteTimeout)?.map_err(|_| RelayError::Write)?;
         let poll = |cx: &mut Context<'_>| {
-            // Other streams may have taken the room while there was nothing to read.
+            // Other streams may have used the room while there was nothing to read.
             let Poll::Ready(Ok(room)) = to.poll_room(cx) else { return Poll::Ready(Ok(None)) };
             let read = from.poll_fill_up_to(cx, buffer, room);
             if read.is_pending() {
@@ -393,7 +396,7 @@ async fn read_into_room(
 }
 
 impl Frames<'_> {
-    /// What came last.
+    /// The latest frame.
     pub(crate) fn frame(&self) -> &Bytes {
         &self.frame
     }

@@ -1,4 +1,4 @@
-//! Large bodies, which pass from socket to socket inside the kernel.
+//! Splicing of large bodies from socket to socket, inside the kernel.
 
 use std::io;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use wire::h1::{BodyDecoder, InvalidBody};
 
 use super::sink::Sink;
 use super::{Framing, Meter, Outgoing, RelayError};
-use crate::deadline::{Deadline, Elapsed};
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::pace::Direction;
+use crate::io::pipe::Pipes;
+use crate::io::socket::Socket;
 use crate::limits::SPLICE_BYTES_MIN;
-use crate::pace::Direction;
-use crate::pipe::Pipes;
-use crate::socket::Socket;
 
-/// How much of a body can pass without being looked at.
+/// How much of a body can be relayed without being parsed.
 pub(super) fn spliceable(from: &Socket, decoder: &BodyDecoder, outgoing: &Outgoing<'_>) -> Option<u64> {
     let Sink::Http1 { socket: to, framing: Framing::Raw } = outgoing.sink else { return None };
     match decoder {
@@ -26,7 +26,7 @@ pub(super) fn spliceable(from: &Socket, decoder: &BodyDecoder, outgoing: &Outgoi
     }
 }
 
-/// From one socket to another, with the time that each has.
+/// Two sockets, each with its timeout.
 pub(super) struct SplicePair<'a> {
     pub(super) from: (&'a Socket, Duration),
     pub(super) to: (&'a Socket, Duration),

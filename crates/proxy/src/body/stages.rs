@@ -1,4 +1,5 @@
-//! What stands between a body's source and its sink where a route asks for it: a stock that is read ahead of a slow reader, and a pace.
+//! Stages between a body's source and its sink, where a route configures them: reading ahead of a slow
+//! reader, and pacing.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,46 +8,46 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
+use clock::Moment;
 use model::{Pace, ResponsePolicy};
 
 use super::{BodyEvent, BodyStore, Incoming, Meter, Outgoing, RelayError, Sink, Source};
-use crate::clock::Moment;
-use crate::deadline::Deadline;
+use crate::io::deadline::Deadline;
 use crate::limits::{READ_AHEAD_BYTES_MAX, TICK};
 
-/// What a body passes.
+/// The stages of a body.
 #[derive(Clone, Copy)]
 pub(crate) struct Stages {
-    /// Bytes that are read before they can be sent.
+    /// Bytes that may be read before they can be sent.
     read_ahead: usize,
     pace: Option<Pace>,
 }
 
-/// What has been read and not been sent.
+/// Bytes that have been read and not been sent.
 struct Stock<'s> {
     store: &'s BodyStore,
     pieces: RefCell<VecDeque<Bytes>>,
     len: Cell<usize>,
     len_max: usize,
-    /// Bytes that are taken of the room that all responses share.
+    /// Bytes reserved of the memory that all responses share.
     taken: Cell<usize>,
-    /// There was no more of it: nothing is read until all that has been read is sent.
+    /// All of that memory is reserved: nothing is read until all that has been read is sent.
     is_short: Cell<bool>,
-    /// How the body has ended, with its trailers.
+    /// The end of the body: its trailers, or an error.
     end: RefCell<Option<Result<Vec<u8>, RelayError>>>,
-    /// Changes so far, of which each side is told by being polled again.
+    /// Count of changes; after each one both sides are polled again.
     changes: Cell<u64>,
 }
 
 impl Stages {
-    /// The stages that a route asks for; none where it asks for nothing.
+    /// The stages that a route configures; none where it configures none.
     pub(crate) fn of(policy: Option<&ResponsePolicy>) -> Option<Self> {
         let policy = policy.filter(|policy| policy.read_ahead_bytes > 0 || policy.pace.is_some())?;
         let read_ahead = usize::try_from(policy.read_ahead_bytes).unwrap_or(usize::MAX);
         Some(Self { read_ahead: read_ahead.clamp(1, READ_AHEAD_BYTES_MAX), pace: policy.pace })
     }
 
-    /// Passes on the rest of a body, to its end. What was read before it ended early is sent all the same.
+    /// Relays the rest of a body, to its end. If it ends early, the bytes read before are still sent.
     pub(crate) async fn relay(
         self,
         incoming: Incoming<'_>,
@@ -96,7 +97,8 @@ impl<'s> Stock<'s> {
         }
     }
 
-    /// Whether more may be read: what comes at once is, once nothing waits to be sent, whatever there is room for.
+    /// Whether more may be read: while bytes wait to be sent, only as far as there is room; once none wait,
+    /// whatever is available.
     fn may_read(&self) -> bool {
         self.len.get() == 0 || self.len.get() < self.len_max && !self.is_short.get()
     }
@@ -169,7 +171,7 @@ impl<'s> Stock<'s> {
     ) -> Result<(), RelayError> {
         let begin = deadline.now();
         loop {
-            // Whatever changes has both sides polled.
+            // Both sides are polled after every change.
             let Some(mut piece) = poll_fn(|_| self.poll_next()).await else {
                 let trailers = self.end.take().expect("the body has ended")?;
                 return outgoing.finish(&trailers, deadline).await;
@@ -207,12 +209,12 @@ async fn allowance(pace: Option<Pace>, begin: Moment, deadline: &Deadline, sent:
         if left > 0 {
             return usize::try_from(left).unwrap_or(usize::MAX);
         }
-        // To run out of this time is how it ends.
+        // Always ends by running out of time.
         let _ = deadline.within(TICK, |_| Poll::<()>::Pending).await;
     }
 }
 
-/// Bytes that may have been sent so long after the beginning: those of a second more than have passed, as with nginx.
+/// Bytes that may have been sent at this time: those of one second more than has passed, as with nginx.
 fn allowed(pace: Pace, elapsed_ms: u64) -> u64 {
     let Pace { bytes_per_second, after_bytes } = pace;
     let by_time = u128::from(bytes_per_second) * u128::from(elapsed_ms + 1000) / 1000;

@@ -1,4 +1,5 @@
-//! Where bodies are kept that are read whole: memory, of which the workers share so much, and a folder for files without a name.
+//! Memory and files for bodies that are read whole: an amount of memory that all workers share, and a folder
+//! for nameless files.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,21 +10,22 @@ use rustix::io::Errno;
 
 use crate::limits::{HELD_BYTES_MAX, HELD_STEP_BYTES, READ_AHEAD_TOTAL_BYTES_MAX, UNSPOOLED_BYTES_MAX};
 
-/// Room for bodies, of all workers together.
+/// Room for bodies, shared by all workers.
 pub(crate) struct BodyStore {
     folder: Option<OwnedFd>,
-    /// Bytes of memory that may still be taken.
+    /// Bytes of memory that are free.
     left: AtomicUsize,
-    /// The same for responses that are read ahead of their clients: slow readers leave room for what is sent to endpoints.
+    /// The same for responses that are read ahead of their clients: slow readers leave room for requests to
+    /// endpoints.
     ahead_left: AtomicUsize,
-    /// Number of the next file, where a file needs a name to begin with.
+    /// Number of the next file, where a file needs a name at first.
     next: AtomicU64,
     /// The last file could not be written.
     is_failing: AtomicBool,
 }
 
 impl BodyStore {
-    /// `folder` is where files are made; without one, there is memory alone.
+    /// `folder` is where files are created; without one, there is memory alone.
     pub(crate) fn new(folder: Option<OwnedFd>) -> Self {
         Self {
             folder,
@@ -34,12 +36,13 @@ impl BodyStore {
         }
     }
 
-    /// Whether a body with this length can be kept. `memory` is how many bytes of it may be in memory where there are files.
+    /// Whether a body of this length can be held. `memory` is how many of its bytes may be in memory where
+    /// there are files.
     pub(crate) fn has_place_for(&self, length: u64, memory: u64) -> bool {
         self.has_folder() || length <= self.memory_max(memory) as u64
     }
 
-    /// Bytes of memory that one body may take.
+    /// Limit of the memory of one body, in bytes.
     pub(super) fn memory_max(&self, memory: u64) -> usize {
         let least = if self.has_folder() { HELD_STEP_BYTES } else { UNSPOOLED_BYTES_MAX };
         usize::try_from(memory).unwrap_or(usize::MAX).clamp(least, HELD_BYTES_MAX)
@@ -49,7 +52,7 @@ impl BodyStore {
         self.folder.is_some()
     }
 
-    /// Takes memory, if there is so much.
+    /// Reserves memory. False if there is not enough.
     pub(super) fn take(&self, bytes: usize) -> bool {
         let less = |left: usize| left.checked_sub(bytes);
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
@@ -59,7 +62,7 @@ impl BodyStore {
         self.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes memory for a response that is read ahead, if there is so much.
+    /// Reserves memory for a response that is read ahead. False if there is not enough.
     pub(super) fn take_ahead(&self, bytes: usize) -> bool {
         let less = |left: usize| left.checked_sub(bytes);
         self.ahead_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
@@ -69,19 +72,19 @@ impl BodyStore {
         self.ahead_left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A new file that has no name, so that nothing of it is left however this process ends. It blocks.
+    /// A new nameless file, which leaves nothing behind however this process ends. It blocks.
     pub(super) fn file(&self) -> io::Result<OwnedFd> {
         let folder = self.folder.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         let mode = Mode::RUSR | Mode::WUSR;
         match openat(folder, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
-            // Not every file system has such files: overlayfs of older kernels and NFS have none.
+            // Some file systems lack nameless files: overlayfs of older kernels and NFS.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
             opened => return Ok(opened?),
         }
         self.file_without_its_name(folder, mode)
     }
 
-    /// A file that loses its name as soon as it is open.
+    /// A file that is unlinked as soon as it is open.
     fn file_without_its_name(&self, folder: &OwnedFd, mode: Mode) -> io::Result<OwnedFd> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +101,7 @@ impl BodyStore {
         }
     }
 
-    /// Tells that a file could not be written, once until one can be again.
+    /// Logs that a file could not be written, once until one can be again.
     pub(super) fn note_written(&self, written: Result<(), &io::Error>) {
         let is_failing = written.is_err();
         if self.is_failing.swap(is_failing, Ordering::Relaxed) == is_failing {

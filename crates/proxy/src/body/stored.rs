@@ -1,4 +1,4 @@
-//! A body that is in memory, or comes there for all who want it.
+//! A body in memory, or one that several requests read while it arrives there.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -10,12 +10,12 @@ use super::shared::SharedReader;
 /// A body that is read piece by piece.
 pub(crate) struct Stored {
     pieces: Pieces,
-    /// What is at the front, and not used up.
+    /// The part of the current piece that has not been used.
     pub(super) front: Bytes,
 }
 
 enum Pieces {
-    /// All of it is here; so many bytes behind the front are wanted, from this piece on.
+    /// The whole body is in memory; `left` bytes after the front are to be read, from piece `next` on.
     Here {
         pieces: Arc<[Bytes]>,
         next: usize,
@@ -25,7 +25,7 @@ enum Pieces {
 }
 
 impl Stored {
-    /// So many bytes, from `first` on.
+    /// A body of `len` bytes, from `first` on.
     pub(crate) fn here(pieces: &Arc<[Bytes]>, first: u64, len: u64) -> Self {
         let (mut next, mut skip) = (0, first);
         while let Some(piece) = pieces.get(next)
@@ -40,12 +40,12 @@ impl Stored {
         Self { front, pieces: Pieces::Here { pieces: Arc::clone(pieces), next: next + 1, left } }
     }
 
-    /// All of a body, in one piece.
+    /// A whole body, in one piece.
     pub(crate) fn whole(front: Bytes) -> Self {
         Self { front, pieces: Pieces::Here { pieces: Arc::default(), next: 0, left: 0 } }
     }
 
-    /// All of a body that comes.
+    /// A body that arrives.
     pub(crate) fn coming(reader: SharedReader) -> Self {
         Self { front: Bytes::new(), pieces: Pieces::Coming(reader) }
     }
@@ -58,7 +58,7 @@ impl Stored {
         }
     }
 
-    /// Waits for something at the front. False where the body has ended; an error where it has broken off.
+    /// Waits for bytes at the front. False where the body has ended; an error where it has failed.
     pub(super) fn poll_front(&mut self, cx: &Context<'_>) -> Poll<Result<bool, ()>> {
         while self.front.is_empty() {
             let next = match &mut self.pieces {
@@ -80,7 +80,7 @@ impl Stored {
         Poll::Ready(Ok(true))
     }
 
-    /// The same of what is here. Whoever waits for more polls again.
+    /// The same for bytes that are available now. A caller that waits for more polls again.
     pub(super) fn front_now(&mut self) -> Poll<Result<bool, ()>> {
         self.poll_front(&Context::from_waker(Waker::noop()))
     }

@@ -1,71 +1,88 @@
-//! The other replicas are told what to forget by who is no worker, over connections of its own.
+//! Purges for the other replicas on behalf of the process. A worker sends them, as it has connections to the
+//! replicas.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use routing::Snapshot;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpSocket;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
-use wire::h1::{Fields, parse_response};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinSet, spawn_local};
 
 use super::forget::{Order, requests};
-use super::members::addresses;
-use super::peers::ReplicaSecret;
-use super::tell::is_replicas;
-use crate::cache::Purge;
-use crate::clock::{Clock, Start};
-use crate::limits::{REPLICA_PURGE_TIME_MAX, RESPONSE_HEAD_BYTES_MAX};
+use super::members::{addresses, everyone};
+use super::tell::Delivery;
+use crate::limits::{ANNOUNCEMENTS_WAITING_MAX, REPLICA_PURGE_TIME_MAX};
+use crate::store::Purge;
+use crate::worker::Worker;
 
-/// What has become of a purge at the other replicas.
+/// Result of a purge at the other replicas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// How many have carried it out.
+    /// Number of replicas that have carried it out.
     pub told: usize,
-    /// Those of which that is not known.
+    /// Replicas that have not confirmed it.
     pub unreached: Vec<IpAddr>,
 }
 
-/// Tells replicas on behalf of the process.
+/// Hands purges to the worker that sends them; to none where nothing is shared.
 #[derive(Clone)]
-pub(crate) struct Announcer {
-    secret: Option<ReplicaSecret>,
-    start: Start,
+pub(crate) struct Announcer(Option<mpsc::Sender<Announcement>>);
+
+/// Purges to be sent, and who waits for their result.
+pub(crate) struct Announcement {
+    purges: Vec<Purge>,
+    result: oneshot::Sender<Elsewhere>,
 }
 
 impl Announcer {
-    pub(crate) fn new(secret: Option<ReplicaSecret>, start: Start) -> Self {
-        Self { secret, start }
+    /// The announcer, and the worker's end of it.
+    pub(crate) fn new(is_shared: bool) -> (Self, Option<mpsc::Receiver<Announcement>>) {
+        let channel = is_shared.then(|| mpsc::channel(ANNOUNCEMENTS_WAITING_MAX));
+        let (sender, receiver) = channel.unzip();
+        (Self(sender), receiver)
     }
 
-    /// Has all others carry out purges; nobody where nothing is shared.
+    /// Has purges sent to all other replicas, and waits for their answers.
     pub(crate) async fn purge(&self, snapshot: &Snapshot, purges: &[Purge]) -> Elsewhere {
-        let Some(secret) = &self.secret else { return Elsewhere::default() };
-        let orders: Vec<_> = purges.iter().cloned().map(Order::Purge).collect();
-        let now = Clock::new(self.start).unix().as_secs();
-        let own = snapshot.settings.replicas.as_ref().map(|replicas| replicas.own);
-        announce(addresses(snapshot), own, &orders, now, secret).await
+        let Some(sender) = &self.0 else { return Elsewhere::default() };
+        let (result, received) = oneshot::channel();
+        // Where this fails, so does the wait for the result.
+        let _ = sender.send(Announcement { purges: purges.to_vec(), result }).await;
+        // A worker that has ended reaches nobody.
+        let none = || addresses(snapshot).iter().map(SocketAddr::ip).collect();
+        received.await.unwrap_or_else(|_| Elsewhere { told: 0, unreached: none() })
     }
 }
 
-/// Tells replicas at these addresses, all at once. It needs a runtime with timers, which workers have not.
-async fn announce(
-    addresses: Vec<SocketAddr>,
-    own: Option<IpAddr>,
-    orders: &[Order],
-    now: u64,
-    secret: &ReplicaSecret,
-) -> Elsewhere {
-    let (requests, unsaid) = requests(orders, now, secret);
-    let requests: Arc<[Vec<u8>]> = requests.into();
+/// Sends what is announced, until this is dropped.
+pub(crate) async fn announce(worker: Rc<Worker>, announcements: Option<mpsc::Receiver<Announcement>>) {
+    let Some(mut announcements) = announcements else { return };
+    while let Some(Announcement { purges, result }) = announcements.recv().await {
+        let worker = Rc::clone(&worker);
+        spawn_local(async move {
+            // Whoever has asked may not wait any longer.
+            let _ = result.send(purge(&worker, purges).await);
+        });
+    }
+}
+
+/// Sends purges to all other replicas at once.
+async fn purge(worker: &Rc<Worker>, purges: Vec<Purge>) -> Elsewhere {
+    let Some(secret) = worker.peers.secret() else { return Elsewhere::default() };
+    let orders: Vec<_> = purges.into_iter().map(Order::Purge).collect();
+    let (requests, unsaid) = requests(&orders, worker.clock.unix().as_secs(), secret);
+    let requests: Rc<[Vec<u8>]> = requests.into();
     let mut running = JoinSet::new();
-    for address in addresses {
-        let requests = Arc::clone(&requests);
-        running.spawn(async move {
-            let told = timeout(REPLICA_PURGE_TIME_MAX, say(address, own, &requests)).await;
-            (address.ip(), matches!(told, Ok(Ok(true))))
+    for replica in everyone(worker, &worker.config()) {
+        let (worker, requests) = (Rc::clone(worker), Rc::clone(&requests));
+        // Before anything else runs: a change of the configuration may take the replica out of its cluster.
+        replica.join();
+        running.spawn_local(async move {
+            let address = replica.address.ip();
+            let delivery = Delivery { worker: Rc::clone(&worker), replica: Rc::clone(&replica), requests };
+            let is_told = delivery.send(REPLICA_PURGE_TIME_MAX).await;
+            worker.pool.leave(&replica);
+            (address, is_told)
         });
     }
     let mut elsewhere = Elsewhere::default();
@@ -78,32 +95,4 @@ async fn announce(
     }
     elsewhere.unreached.sort_unstable();
     elsewhere
-}
-
-/// Sends requests one by one. False where one is answered by who is no replica.
-async fn say(address: SocketAddr, own: Option<IpAddr>, requests: &[Vec<u8>]) -> io::Result<bool> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if let Some(own) = own.filter(|own| own.is_ipv4() == address.is_ipv4()) {
-        // By that address the other one knows a replica. Where it is not this machine's, another one will have to do.
-        let _ = socket.bind(SocketAddr::new(own, 0));
-    }
-    let mut stream = socket.connect(address).await?;
-    for request in requests {
-        stream.write_all(request).await?;
-        let mut head = Vec::new();
-        let is_told = loop {
-            if stream.read_buf(&mut head).await? == 0 || head.len() > RESPONSE_HEAD_BYTES_MAX {
-                return Ok(false);
-            }
-            match parse_response(&head, Fields::default()) {
-                Ok(Some(response)) => break is_replicas(&head, &response),
-                Ok(None) => {}
-                Err(_) => return Ok(false),
-            }
-        };
-        if !is_told {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -1,20 +1,20 @@
-//! What replicas tell each other to forget, as it stands in a mark.
+//! Orders to forget that replicas send to each other, as encoded in a mark.
 
 use super::mark::{Kind, add, part, parts};
 use super::peers::ReplicaSecret;
-use crate::cache::Purge;
 use crate::limits::REPLICA_MARK_BYTES_MAX;
+use crate::store::Purge;
 
-/// Something that is to be forgotten.
+/// An order to forget cached responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// What is kept under a key: a request has changed it.
+    /// The responses of a key, whose resource a request has changed.
     Key(Box<[u8]>),
     Purge(Purge),
 }
 
-/// Requests that tell another replica to forget, each with as many orders as a mark takes. The number is that of orders that are too long for
-/// any.
+/// Requests that carry orders to another replica, each with as many as a mark takes; and the number of
+/// orders that are too long for any.
 pub(super) fn requests(orders: &[Order], now: u64, secret: &ReplicaSecret) -> (Vec<Vec<u8>>, usize) {
     const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: replica\r\nContent-Length: 0\r\n\r\n";
     let mut all: Vec<Vec<u8>> = Vec::new();
@@ -47,7 +47,8 @@ fn write(order: &Order) -> Vec<u8> {
     out
 }
 
-/// Reads what [`requests`] says. None if one order cannot be read: none of them is carried out then.
+/// Reads the orders that [`requests`] has written. None if one cannot be read: none of them is carried out
+/// then.
 pub(crate) fn read(said: &[u8]) -> Option<Vec<Order>> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let order = |order: &[&[u8]]| {

@@ -1,6 +1,7 @@
-//! The mark by which replicas know each other's requests: the last line of a head. It says what the other has to know, when it was made, a
-//! number that no other mark has, and a code over all that and over all of the head before it, under a secret that only replicas have. So
-//! nothing of a request can be changed or added without it, and one that is read on its way counts few times more.
+//! The mark by which replicas recognise each other's requests: the last line of a head. It has a message for
+//! the other replica, the time, a unique number, and an authentication code over these and the head before
+//! it, under a secret that only replicas have. So nobody else can change or extend a request, and a captured
+//! one is accepted only a few times more.
 //!
 //! Never in here: sockets, a clock.
 
@@ -12,41 +13,43 @@ use wire::h1::Request;
 use super::used_marks::UsedMarks;
 use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_MARK_BYTES_MAX};
 
-/// The header that is the mark, and that the responses to such requests have: one without it is none of a replica.
+/// Name of the header that is the mark, and that responses to such requests have: a response without it is
+/// no replica's.
 pub(crate) const NAME: &str = "Forebay-Replica";
 
 /// The same in lower case.
 pub(crate) const NAME_LOWER: &str = "forebay-replica";
 
-/// Bytes of the number.
+/// Length of the unique number, in bytes.
 const NONCE_BYTES: usize = 8;
 
-/// Bytes of a code.
+/// Length of the code, in bytes.
 const CODE_BYTES: usize = 32;
 
-/// What a request of another replica is for.
+/// Purpose of a request from another replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A client's, for what has its home here.
-    Ask,
-    /// Something is to be forgotten.
+    /// A client's request for an object whose home is here.
+    Fetch,
+    /// Orders to forget cached responses.
     Forget,
 }
 
 impl Kind {
     fn byte(self) -> u8 {
         match self {
-            Self::Ask => 1,
+            Self::Fetch => 1,
             Self::Forget => 2,
         }
     }
 
     fn of_byte(byte: u8) -> Option<Self> {
-        [Self::Ask, Self::Forget].into_iter().find(|kind| kind.byte() == byte)
+        [Self::Fetch, Self::Forget].into_iter().find(|kind| kind.byte() == byte)
     }
 }
 
-/// Adds a mark to a head, which ends with an empty line. It was made so many seconds after 1970. None where it is too long for one.
+/// Adds a mark to a head, which ends with an empty line. The time is in seconds since 1970. None where the
+/// message is too long for a mark.
 pub(crate) fn add(head: &[u8], (kind, time): (Kind, u64), said: &[u8], secret: &Key) -> Option<Vec<u8>> {
     if said.len() > REPLICA_MARK_BYTES_MAX {
         return None;
@@ -63,7 +66,7 @@ pub(crate) fn add(head: &[u8], (kind, time): (Kind, u64), said: &[u8], secret: &
     Some([lines, NAME.as_bytes(), b": ", STANDARD_NO_PAD.encode(mark).as_bytes(), b"\r\n\r\n"].concat())
 }
 
-/// What the mark of a request says, once it is known to be a replica's. The memory is for what it says.
+/// The message of a request's mark, if the mark is a replica's. The buffer receives the message.
 pub(crate) fn read<'a>(
     head: &[u8],
     request: &Request,
@@ -74,7 +77,7 @@ pub(crate) fn read<'a>(
 ) -> Option<(Kind, &'a [u8])> {
     let is_mark = |field: &&wire::Field| field.name(head).eq_ignore_ascii_case(NAME.as_bytes());
     let field = request.fields.iter().find(is_mark)?;
-    // Nothing follows it but the empty line.
+    // Only the empty line follows the mark.
     if head.get(field.end as usize..)? != b"\r\n" {
         return None;
     }
@@ -90,13 +93,13 @@ pub(crate) fn read<'a>(
     used.use_one(u128::from_be_bytes(*code), now).then_some((kind, said))
 }
 
-/// Adds one of several parts of what is said.
+/// Appends one part of a message.
 pub(super) fn part(part: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(part.len() as u32).to_be_bytes());
     out.extend_from_slice(part);
 }
 
-/// The parts of what is said.
+/// The parts of a message.
 pub(super) fn parts(mut said: &[u8]) -> Option<Vec<&[u8]>> {
     let mut parts = Vec::new();
     while !said.is_empty() {
@@ -124,19 +127,19 @@ mod tests {
         Key::new(HMAC_SHA256, text.as_bytes())
     }
 
-    /// Whether the mark of a head is a replica's.
+    /// Whether the code of a head's mark is correct.
     fn holds(head: &[u8], secret: &Key) -> bool {
         let mut request = Request::default();
         let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
         let is_read = matches!(request.parse(head, limits), Ok(true));
         is_read
             && read(head, &request, secret, NOW, &UsedMarks::default(), &mut Vec::new())
-                == Some((Kind::Ask, SAID))
+                == Some((Kind::Fetch, SAID))
     }
 
     #[test]
     fn only_who_has_the_secret_can_mark() {
-        let marked = add(HEAD, (Kind::Ask, NOW), SAID, &secret("of all")).unwrap();
+        let marked = add(HEAD, (Kind::Fetch, NOW), SAID, &secret("of all")).unwrap();
         assert!(holds(&marked, &secret("of all")));
         assert!(!holds(&marked, &secret("another")));
         assert!(!holds(HEAD, &secret("of all")));
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn no_byte_can_be_changed_and_no_line_be_added() {
         let key = secret("of all");
-        let marked = add(HEAD, (Kind::Ask, NOW), SAID, &key).unwrap();
+        let marked = add(HEAD, (Kind::Fetch, NOW), SAID, &key).unwrap();
         for at in 0..marked.len() {
             let mut changed = marked.clone();
             changed[at] ^= 1;
@@ -173,7 +176,7 @@ mod tests {
             assert!(matches!(request.parse(head, limits), Ok(true)));
             read(head, &request, &key, NOW, &used, &mut Vec::new()).is_some()
         };
-        let marked = || add(HEAD, (Kind::Ask, NOW), SAID, &key).unwrap();
+        let marked = || add(HEAD, (Kind::Fetch, NOW), SAID, &key).unwrap();
         let one = marked();
         assert!((0..REPLICA_MARK_USES_MAX).all(|_| holds(&one)));
         assert!(!holds(&one) && !holds(&one));
@@ -186,7 +189,7 @@ mod tests {
         for (time, is_right) in
             [(NOW - max, true), (NOW + max, true), (NOW - max - 1, false), (NOW + max + 1, false), (0, false)]
         {
-            let marked = add(HEAD, (Kind::Ask, time), SAID, &key).unwrap();
+            let marked = add(HEAD, (Kind::Fetch, time), SAID, &key).unwrap();
             let mut request = Request::default();
             let limits = RequestLimits { line_bytes_max: 8 << 10, head_bytes_max: 32 << 10 };
             assert!(matches!(request.parse(&marked, limits), Ok(true)));
@@ -202,6 +205,6 @@ mod tests {
     #[test]
     fn what_is_too_long_has_no_mark() {
         let long = vec![b'x'; REPLICA_MARK_BYTES_MAX + 1];
-        assert_eq!(add(HEAD, (Kind::Ask, NOW), &long, &secret("of all")), None);
+        assert_eq!(add(HEAD, (Kind::Fetch, NOW), &long, &secret("of all")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Who the replicas are: the endpoints of Forebay's own Service.
+//! The replicas: the endpoints of Forebay's own Service.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -22,7 +22,15 @@ pub(super) fn others<'a>(
     })
 }
 
-/// The replica at which a key has its home; none where that is this one.
+/// All other replicas, terminating ones included, as a worker reaches them.
+pub(super) fn everyone(worker: &Worker, config: &WorkerConfig) -> Vec<Rc<Endpoint>> {
+    let Some(replicas) = &config.settings().replicas else { return Vec::new() };
+    let (protocol, _) = worker.pool.protocols(config.snapshot.cluster(replicas.cluster));
+    let endpoint = |address| worker.pool.endpoint(address, &protocol);
+    addresses(&config.snapshot).into_iter().map(endpoint).collect()
+}
+
+/// The replica that is the home of a key; none where that is this one.
 pub(crate) fn home<'a>(worker: &Worker, config: &'a WorkerConfig, key: &[u8]) -> Option<&'a Rc<Endpoint>> {
     let own = config.settings().replicas.as_ref()?.own;
     let addresses = others(worker, config).map(|endpoint| endpoint.address.ip());
@@ -38,7 +46,7 @@ pub(crate) fn is_other(snapshot: &Snapshot, address: IpAddr) -> bool {
     })
 }
 
-/// The addresses of the other replicas, those that are going away included.
+/// The addresses of the other replicas, terminating ones included.
 pub fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
     let Some(replicas) = &snapshot.settings.replicas else { return Vec::new() };
     let all = snapshot.cluster(replicas.cluster).endpoints.iter().map(|endpoint| endpoint.address);

@@ -1,4 +1,4 @@
-//! What a worker knows of the other replicas beside their addresses.
+//! A worker's knowledge of the other replicas beside their addresses.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -8,39 +8,39 @@ use std::sync::Arc;
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use clock::Moment;
 
 use super::used_marks::UsedMarks;
-use crate::clock::Moment;
+use crate::io::permits::Permits;
 use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_ORDERS_MAX, REPLICA_REST};
-use crate::places::Places;
 
-/// What replicas know each other by. Never shown.
+/// The secret by which replicas authenticate each other. Never shown.
 #[derive(Clone)]
-pub struct ReplicaSecret(Arc<Known>);
+pub struct ReplicaSecret(Arc<SecretState>);
 
-/// The secret, and which marks have been made with it, all workers together.
-struct Known {
+/// The secret, and the marks that have been used, shared by all workers.
+struct SecretState {
     key: Key,
     used: UsedMarks,
 }
 
-/// The other replicas, as a worker finds them.
+/// The other replicas, as one worker sees them.
 pub(crate) struct Peers {
-    /// None where nobody shares anything.
+    /// None where nothing is shared.
     secret: Option<ReplicaSecret>,
-    /// Those that have failed, and until when nobody waits for them.
+    /// Replicas that failed recently, each with the time until which requests do not wait for it.
     resting: RefCell<Vec<(IpAddr, Moment)>>,
-    /// What is being told to them.
-    pub(super) orders: Places,
+    /// Slots for orders in flight to the replicas.
+    pub(super) orders: Permits,
 }
 
 impl ReplicaSecret {
-    /// Of the bytes that all replicas have.
+    /// The secret with these bytes, which all replicas have.
     pub fn new(bytes: &[u8]) -> Self {
-        Self(Arc::new(Known { key: Key::new(HMAC_SHA256, bytes), used: UsedMarks::default() }))
+        Self(Arc::new(SecretState { key: Key::new(HMAC_SHA256, bytes), used: UsedMarks::default() }))
     }
 
-    /// A pass for a question to another replica's admin server: that replica knows by it that a replica asks. It counts for that replica
+    /// A pass that authenticates a request to another replica's admin server. It is valid for that replica
     /// alone, and for half a minute. The time is in seconds since 1970.
     pub fn pass(&self, asked: IpAddr, now: u64) -> String {
         let code = sign(&self.0.key, pass_text(asked, now).as_bytes());
@@ -77,14 +77,14 @@ impl fmt::Debug for ReplicaSecret {
 
 impl Peers {
     pub(crate) fn new(secret: Option<ReplicaSecret>) -> Self {
-        Self { secret, resting: RefCell::default(), orders: Places::new(REPLICA_ORDERS_MAX) }
+        Self { secret, resting: RefCell::default(), orders: Permits::new(REPLICA_ORDERS_MAX) }
     }
 
     pub(crate) fn secret(&self) -> Option<&ReplicaSecret> {
         self.secret.as_ref()
     }
 
-    /// Whether a replica has failed a moment ago.
+    /// Whether a replica has failed recently.
     pub(crate) fn is_resting(&self, replica: IpAddr, now: Moment) -> bool {
         let mut resting = self.resting.borrow_mut();
         resting.retain(|(_, until)| *until > now);

@@ -1,4 +1,4 @@
-//! Which marks have been used, and how often: one that somebody has read on its way does not count for ever.
+//! Marks that have been used, and how often: a captured mark is not accepted for ever.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 
 use crate::limits::{REPLICA_MARK_AGE_MAX, REPLICA_MARK_USES_MAX, REPLICA_MARKS_REMEMBERED_MAX};
 
-/// The marks of the last time, in two halves: the older one goes as a whole.
+/// Recent marks, in two halves: the older half is dropped as a whole. A cache would be wrong here: a mark
+/// that it evicts early could be used again.
 #[derive(Default)]
 pub(crate) struct UsedMarks(Mutex<Halves>);
 
@@ -14,15 +15,15 @@ pub(crate) struct UsedMarks(Mutex<Halves>);
 struct Halves {
     new: HashMap<u128, u8>,
     old: HashMap<u128, u8>,
-    /// The second since which marks go into the new one.
+    /// The second since which marks go into the new half.
     since: u64,
 }
 
 impl UsedMarks {
-    /// Uses the mark with a code in this second. False where it has been used too often.
+    /// Uses the mark with this code at this second. False where it has been used too often.
     pub(super) fn use_one(&self, code: u128, now: u64) -> bool {
         let mut halves = self.0.lock();
-        // A mark of a clock that is fast counts until its age is the greatest the other way.
+        // A mark of a clock that is fast is valid until its age is the maximum in the other direction.
         let is_past = now.abs_diff(halves.since) > 2 * REPLICA_MARK_AGE_MAX.as_secs();
         if is_past || halves.new.len() >= REPLICA_MARKS_REMEMBERED_MAX / 2 {
             halves.old = std::mem::take(&mut halves.new);

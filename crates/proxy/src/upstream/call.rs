@@ -1,49 +1,52 @@
-//! One request to one endpoint, whatever that speaks: the only place where the versions of HTTP, and `FastCGI`, differ towards endpoints.
+//! One request to one endpoint, whatever its protocol: the only place where the versions of HTTP, and
+//! `FastCGI`, differ towards endpoints.
 //!
-//! Bytes of a head and of a body go in, and come out. Never in here: clients, routes, and whether a fault is worth another try.
+//! Bytes of a head and of a body go in, and come out. Never in here: clients, routes, and whether a fault is
+//! worth another try.
 
 use std::pin::pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use model::{AppProtocol, Timeouts};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Response};
 
-use super::connect::Connection;
 use super::error::NoConnection;
 use super::fcgi;
 use super::h2::{self, Session};
 use super::pool::{Endpoint, LivenessCheck, Pool, PooledConnection};
 use super::timer::ResponseTimer;
 use crate::body::{Framing, Sink, Source};
-use crate::buffer::Buffer;
-use crate::deadline::{Deadline, Elapsed};
-use crate::fault::{Fault, Retry};
+use crate::io::buffer::Buffer;
+use crate::io::connection::Connection;
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::socket::{Socket, Unwritten};
 use crate::limits::HTTP2_SESSIONS_PER_TRY_MAX;
-use crate::socket::{Socket, Unwritten};
+use crate::upstream::fault::{Fault, Retry};
 
-/// Parameters of `FastCGI`, as they are written.
+/// Encoded parameters of `FastCGI`.
 pub(crate) struct Params(pub(crate) Vec<u8>);
 
-/// A request that can be sent to any endpoint.
+/// A request as it is sent to an endpoint, whatever its protocol.
 #[derive(Clone, Copy)]
-pub(crate) struct Request<'r> {
-    /// The head as HTTP/1, and after it what there is of the body, framed as `framing` says.
+pub(crate) struct Message<'r> {
+    /// The head as HTTP/1, followed by the available part of the body, framed as `framing` says.
     pub(crate) bytes: &'r [u8],
-    /// How much of `bytes` is the head.
+    /// Length of the head in `bytes`.
     pub(crate) head_len: usize,
-    /// What an endpoint that speaks `FastCGI` is told beside the head; nothing for others.
+    /// Parameters for an endpoint that speaks `FastCGI`; none for others.
     pub(crate) params: Option<&'r Params>,
-    /// Whether a body is announced, be it an empty one.
+    /// Whether the head announces a body, even an empty one.
     pub(crate) has_body: bool,
-    /// Whether `bytes` is all of it.
+    /// Whether `bytes` is the whole request.
     pub(crate) is_whole: bool,
-    /// How the body ends.
+    /// Framing of the body.
     pub(crate) framing: Framing,
-    /// Whether the sender takes trailers, which HTTP/2 has to be told.
+    /// Whether the sender accepts trailers, which HTTP/2 has to announce.
     pub(crate) takes_trailers: bool,
-    /// How long the endpoint may take.
+    /// Timeouts for the endpoint.
     pub(crate) timeouts: &'r Timeouts,
 }
 
@@ -56,18 +59,18 @@ pub(crate) struct Call<'e> {
     is_reused: bool,
 }
 
-/// What a call is made on.
+/// The transport of a call, by protocol.
 enum Line {
     Http1(Connection, Option<Duration>),
-    /// A share of a session, and the call on it once the head has been sent.
+    /// A shared session, and the call on it once the head has been sent.
     Http2(Rc<Session>, Option<Box<h2::Call>>),
     /// A connection for this request alone, and how long it took to open.
     FastCgi(Box<fcgi::Call>, Option<Duration>),
 }
 
 impl<'e> Call<'e> {
-    /// Has a connection for a request: an idle one, unless `is_fresh` asks for another, or one that is opened within the time that the
-    /// request gives. `can_be_repeated` says whether one that turns out to be dead does no harm.
+    /// Takes an idle connection for a request, unless `is_fresh`, or opens one within the time that the
+    /// request has. `can_be_repeated` says whether a connection that turns out to be dead does no harm.
     pub(crate) async fn open(
         pool: &'e Pool,
         endpoint: &'e Endpoint,
@@ -102,8 +105,22 @@ impl<'e> Call<'e> {
         Ok(Self { pool, endpoint, line, is_reused })
     }
 
-    /// Makes a call that may be repeated: again on a fresh connection where an idle one turns out to be dead. `converse` sends the request
-    /// and waits for as much of the response as shows that the endpoint is there.
+    /// Takes an idle HTTP/1 connection to an endpoint; none where there is none, or the endpoint speaks
+    /// another protocol.
+    #[inline]
+    pub(crate) fn on_idle(pool: &'e Pool, endpoint: &'e Endpoint, check: LivenessCheck) -> Option<Self> {
+        if endpoint.protocol.version != AppProtocol::Http1 {
+            return None;
+        }
+        let PooledConnection { mut connection, connect_time } = pool.take_idle(endpoint, check)?;
+        connection.requests += 1;
+        endpoint.cells.requests.add(1);
+        Some(Self { pool, endpoint, line: Line::Http1(connection, connect_time), is_reused: true })
+    }
+
+    /// Makes a call that may be repeated: again on a fresh connection where an idle one turns out to be
+    /// dead. `converse` sends the request and waits for enough of the response to show that the endpoint is
+    /// alive.
     pub(crate) async fn converse<T>(
         pool: &'e Pool,
         endpoint: &'e Endpoint,
@@ -123,12 +140,12 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Whether it is the first one on its connection.
+    /// Whether the call is the first one on its connection.
     pub(crate) fn is_first(&self) -> bool {
         !self.is_reused
     }
 
-    /// How long it took to connect; none where that was not for this request alone.
+    /// How long it took to connect; none where the connection was not opened for this request alone.
     pub(crate) fn connect_time(&self) -> Option<Duration> {
         match self.line {
             Line::Http1(_, connect_time) | Line::FastCgi(_, connect_time) => connect_time,
@@ -136,37 +153,66 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Sends the request but for what [`unsent`](Self::unsent) says.
-    pub(crate) async fn send(&mut self, request: &Request<'_>, deadline: &Deadline) -> Result<(), Fault> {
+    /// Sends the request, except for the bytes that [`unsent`](Self::unsent) returns.
+    pub(crate) async fn send(&mut self, message: &Message<'_>, deadline: &Deadline) -> Result<(), Fault> {
         match &mut self.line {
             Line::Http1(connection, _) => {
-                write(connection.socket(), request.bytes, request.timeouts.send, deadline).await
+                write(connection.socket(), message.bytes, message.timeouts.send, deadline).await
             }
             Line::FastCgi(call, _) => {
-                let parts = request.bytes.split_at(request.head_len);
-                let params = request.params.map_or(&[][..], |params| &params.0);
-                let records = fcgi::records(parts, params, request.is_whole);
-                Box::pin(write(call.socket(), &records, request.timeouts.send, deadline)).await
+                let parts = message.bytes.split_at(message.head_len);
+                let params = message.params.map_or(&[][..], |params| &params.0);
+                let records = fcgi::records(parts, params, message.is_whole);
+                Box::pin(write(call.socket(), &records, message.timeouts.send, deadline)).await
             }
             Line::Http2(session, call) => {
-                let head = &request.bytes[..request.head_len];
-                *call = Some(Box::new(session.call(head, request.takes_trailers, request.is_head_only())?));
+                let head = &message.bytes[..message.head_len];
+                *call = Some(Box::new(session.call(head, message.takes_trailers, message.is_head_only())?));
                 Ok(())
             }
         }
     }
 
-    /// What of a request that was sent is to follow to its [`sink`](Self::sink) beside the wait for the response: these bytes, and then
-    /// what is missing of it; none where nothing is.
-    pub(crate) fn unsent<'r>(&self, request: &Request<'r>) -> Option<&'r [u8]> {
-        match self.line {
-            Line::Http1(..) | Line::FastCgi(..) => (!request.is_whole).then_some(&[]),
-            // The content of a stream waits for room that the endpoint grants.
-            Line::Http2(..) => (!request.is_head_only()).then(|| &request.bytes[request.head_len..]),
+    /// Sends a request that is all in memory, as far as the socket has room, which it nearly always has.
+    /// Returns the number of bytes written.
+    #[inline]
+    pub(crate) fn send_now(&self, bytes: &[u8]) -> Result<usize, Fault> {
+        let Some(socket) = self.own_socket() else { return Ok(0) };
+        let mut unwritten = Unwritten::new(&[bytes]);
+        match socket.poll_write_all(&mut Context::from_waker(Waker::noop()), &mut unwritten) {
+            Poll::Ready(Ok(())) => Ok(bytes.len()),
+            Poll::Pending => Ok(bytes.len() - unwritten.len()),
+            Poll::Ready(Err(_)) if unwritten.len() == bytes.len() => {
+                Err(Fault::unsent(Reason::UpstreamReset))
+            }
+            Poll::Ready(Err(_)) => Err(Fault::sent(Reason::UpstreamReset)),
         }
     }
 
-    /// Where the rest of the request's body goes.
+    /// Sends the bytes of a request that the socket had no room for.
+    pub(crate) async fn send_rest(
+        &self,
+        bytes: &[u8],
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<(), Fault> {
+        let Some(socket) = self.own_socket() else { return Err(Fault::sent(Reason::UpstreamReset)) };
+        let written = write(socket, bytes, timeout, deadline).await;
+        // The endpoint has received the beginning.
+        written.map_err(|fault| Fault::sent(fault.reason))
+    }
+
+    /// The part of a sent request that still has to go to its [`sink`](Self::sink) while the response is
+    /// awaited: these bytes, then the rest of the body; none if the request is complete.
+    pub(crate) fn unsent<'r>(&self, message: &Message<'r>) -> Option<&'r [u8]> {
+        match self.line {
+            Line::Http1(..) | Line::FastCgi(..) => (!message.is_whole).then_some(&[]),
+            // The content of a stream waits for room that the endpoint grants.
+            Line::Http2(..) => (!message.is_head_only()).then(|| &message.bytes[message.head_len..]),
+        }
+    }
+
+    /// The sink for the rest of the request's body.
     pub(crate) fn sink(&self, framing: Framing) -> Sink<'_> {
         match &self.line {
             Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
@@ -175,8 +221,9 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and `response` says what it is. `is_eager`
-    /// where as much of the body may be read along with it as has come; `bytes_max` is how long the head may be in HTTP/1.
+    /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and is parsed
+    /// into `response`. With `is_eager`, available bytes of the body may be read along with it; `bytes_max`
+    /// limits the head in HTTP/1.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
@@ -196,7 +243,7 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// The body of the response, of which `buffer` holds what came with the head.
+    /// The body of the response; `buffer` holds the part that was read with the head.
     pub(crate) fn source<'b>(
         &'b self,
         body: Body,
@@ -214,14 +261,14 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Takes the decoder of the response's body back, be that at its end or not.
+    /// Takes the decoder of the response's body back, whether at its end or not.
     pub(crate) fn note_source_left(&self, decoder: BodyDecoder) {
         if let Line::FastCgi(call, _) = &self.line {
             call.take_back(decoder);
         }
     }
 
-    /// The endpoint's socket where no other request shares it, for what follows a change of protocols.
+    /// The endpoint's socket if no other request shares it, for use after a change of protocols.
     pub(crate) fn own_socket(&self) -> Option<&Socket> {
         match &self.line {
             Line::Http1(connection, _) => Some(connection.socket()),
@@ -229,11 +276,12 @@ impl<'e> Call<'e> {
         }
     }
 
-    /// Whether a fault may be no more than an idle connection that had died. `calls` is how many have been made for the try.
+    /// Whether a fault may come from an idle connection that was dead. `calls` is the number of calls made
+    /// for the try.
     pub(crate) fn was_dead(&self, fault: Fault, calls: u32) -> bool {
         let may_be_dead = match self.line {
             Line::Http1(..) | Line::FastCgi(..) => self.is_reused,
-            // An endpoint that is leaving may send even a fresh session away, and has not looked at the request then.
+            // An endpoint that shuts down may close even a fresh session, without processing the request.
             Line::Http2(..) => {
                 let may_have_left = self.is_reused && fault.retry != Retry::Refused;
                 (may_have_left || fault.retry == Retry::Unsent) && calls < HTTP2_SESSIONS_PER_TRY_MAX
@@ -242,15 +290,15 @@ impl<'e> Call<'e> {
         may_be_dead && fault.reason == Reason::UpstreamReset
     }
 
-    /// Has no other request use the connection.
+    /// Excludes the connection from further requests.
     pub(crate) fn discard(self) {
         if let Line::Http2(session, _) = self.line {
             session.retire();
         }
     }
 
-    /// Ends the call. A connection that `is_reusable` waits for another request, for as long as the endpoint keeps it; another one is
-    /// closed, in order where what is in flight still has to arrive.
+    /// Ends the call. A connection that `is_reusable` goes back to the pool, for as long as the endpoint
+    /// keeps it open; another one is closed, with a graceful close where data in flight still has to arrive.
     pub(crate) fn finish(self, is_reusable: bool, idle_max: Option<Duration>, closes_in_order: bool) {
         let Line::Http1(mut connection, _) = self.line else { return };
         connection.closes_in_order = closes_in_order;
@@ -261,9 +309,23 @@ impl<'e> Call<'e> {
     }
 }
 
-impl Request<'_> {
-    /// Whether nothing follows the head in HTTP/2. One with content ends with a frame of content, be it empty: servers of gRPC wait for
-    /// that ("EOS" in gRPC's `PROTOCOL-HTTP2.md`).
+impl<'r> Message<'r> {
+    /// A request without a body.
+    pub(crate) fn bodiless(head: &'r [u8], timeouts: &'r Timeouts) -> Self {
+        Self {
+            bytes: head,
+            head_len: head.len(),
+            params: None,
+            has_body: false,
+            is_whole: true,
+            framing: Framing::Raw,
+            takes_trailers: false,
+            timeouts,
+        }
+    }
+
+    /// Whether nothing follows the head in HTTP/2. A request with content ends with a DATA frame, even an
+    /// empty one: servers of gRPC wait for that ("EOS" in gRPC's `PROTOCOL-HTTP2.md`).
     fn is_head_only(&self) -> bool {
         self.is_whole && self.bytes.len() == self.head_len && !self.has_body
     }

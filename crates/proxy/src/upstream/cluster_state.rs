@@ -1,4 +1,4 @@
-//! What a worker knows of a cluster, however often its endpoints and the configuration change.
+//! A worker's state of a cluster, which outlives changes of its endpoints and of the configuration.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -6,40 +6,39 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::limit::ClusterLimits;
-use super::outlier::{Outliers, Standing};
-use super::pace::Pacer;
-use super::pool::{Endpoint, Pool};
-use super::retry_budget::RetryBudget;
-use crate::clock::Moment;
-use crate::random::Random;
+use balance::{HealthRecord, Outliers, Pacer, RetryBudget};
+use clock::{Moment, Random};
 
-/// The state that a worker keeps for a cluster of this id and name.
+use super::ClusterLimits;
+use super::pool::{Endpoint, Pool};
+
+/// The state of a cluster with this id and name.
 pub(crate) struct ClusterState {
     /// The next endpoint in turn. It may be beyond the last one if there are fewer endpoints now.
     pub(super) cursor: Cell<usize>,
-    /// What is usual among its endpoints.
+    /// Statistics of its endpoints, by which outliers are found.
     pub(crate) outliers: Outliers,
     pub(crate) retries: RetryBudget,
-    /// The places at its endpoints, and at the same endpoints for clients that came over TLS where their protocol differs.
+    /// The concurrency limits of its endpoints, and those for clients over TLS where the protocol differs.
     limits: [OnceCell<Rc<ClusterLimits>>; 2],
-    /// What is known of each of its endpoints, whatever is spoken with it.
+    /// The health of each of its endpoints, whatever the protocol.
     healths: RefCell<HashMap<SocketAddr, Rc<Health>>>,
 }
 
 /// An endpoint of a cluster.
 pub(crate) struct Member {
     pub(crate) endpoint: Rc<Endpoint>,
-    /// What is known of it in this cluster.
+    /// The endpoint's health in this cluster.
     pub(crate) health: Rc<Health>,
 }
 
-/// What a worker knows of an endpoint of a cluster.
+/// The health of an endpoint in a cluster, as one worker observes it.
 pub(crate) struct Health {
-    /// How it stands beside the others.
-    pub(crate) standing: Standing,
+    /// Whether the endpoint is ejected, and its recent results.
+    pub(crate) record: HealthRecord,
     pub(crate) pacer: Pacer,
-    /// When it has become ready; none if it was when the cluster was first used, or when all of its endpoints were others.
+    /// When the endpoint became ready; none if it was when the cluster was first used, or when all of its
+    /// endpoints were replaced.
     pub(crate) ready_since: Option<Moment>,
 }
 
@@ -55,21 +54,23 @@ impl ClusterState {
         })
     }
 
-    /// When the endpoints of a cluster have become ready of which nothing is known yet; none where nothing is known of any.
+    /// The time at which new endpoints of a cluster have become ready; none where all of its endpoints are
+    /// new.
     pub(super) fn ready_since(&self, cluster: &model::Cluster, now: Moment) -> Option<Moment> {
         let healths = self.healths.borrow();
         let is_known = |endpoint: &model::Endpoint| healths.contains_key(&endpoint.address);
         cluster.endpoints.iter().any(is_known).then_some(now)
     }
 
-    /// What is known of an endpoint; `since` is for one of which nothing is.
+    /// The health of an endpoint, created if it is new; `since` is for a new one.
     pub(super) fn health(&self, endpoint: &Endpoint, since: Option<Moment>) -> Rc<Health> {
         let mut healths = self.healths.borrow_mut();
         let health = healths.entry(endpoint.address).or_insert_with(|| Rc::new(Health::new(endpoint, since)));
         Rc::clone(health)
     }
 
-    /// The places at its endpoints; `variant` is 1 for clients that came over TLS where the protocol differs for them.
+    /// The concurrency limits of its endpoints; `variant` is 1 for clients over TLS where the protocol
+    /// differs for them.
     pub(super) fn limits(&self, variant: usize, name: &str, pool: &Pool) -> Rc<ClusterLimits> {
         let limits = self.limits[variant].get_or_init(|| {
             let (clock, registry, share) = pool.for_limits();
@@ -91,7 +92,7 @@ impl ClusterState {
 
 impl Health {
     pub(super) fn new(endpoint: &Endpoint, ready_since: Option<Moment>) -> Self {
-        let standing = Standing::new(Arc::clone(&endpoint.cells));
-        Self { standing, pacer: Pacer::default(), ready_since }
+        let record = HealthRecord::new(Arc::clone(&endpoint.cells));
+        Self { record, pacer: Pacer::default(), ready_since }
     }
 }

@@ -1,25 +1,26 @@
-//! Why a connection to an endpoint could not be had.
+//! Errors of opening a connection to an endpoint.
 
 use std::io;
 
 use observe::Reason;
 
-use crate::socket::is_about_descriptors;
-use crate::tls::upstream::NoSession;
+use crate::io::socket::is_about_descriptors;
+use crate::io::tls::upstream::NoSession;
 
-/// Why there is no connection.
+/// Why no connection could be opened.
 #[derive(Debug)]
 pub(crate) enum NoConnection {
-    /// Every source address is out of ports towards the endpoint (`EADDRNOTAVAIL`), and no connection came back in time.
+    /// Every source address is out of ports towards the endpoint (`EADDRNOTAVAIL`), and no connection was
+    /// returned in time.
     PortsExhausted,
-    /// The connection could not be made.
+    /// The TCP connection failed.
     Failed(io::Error),
-    /// It could, and TLS could not be spoken on it.
+    /// The TCP connection succeeded, and the TLS handshake failed.
     NoSession(NoSession),
 }
 
 impl NoConnection {
-    /// The name under which it is counted.
+    /// The reason under which it is counted.
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::PortsExhausted => Reason::PortsExhausted,

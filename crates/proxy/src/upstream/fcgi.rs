@@ -1,5 +1,6 @@
-//! `FastCGI` towards endpoints: a request to a connection. Its head and its body are taken as HTTP/1 has them, and so is the head of the response given;
-//! its body stays in the application's records, which [`BodyDecoder`] follows.
+//! `FastCGI` towards endpoints: one request per connection. Request head and body are taken in the form of
+//! HTTP/1, and the response head is returned in it; the response body stays in the application's records,
+//! which [`BodyDecoder`] decodes.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -8,12 +9,12 @@ use observe::Reason;
 use wire::fcgi::{self, Content, HeadEnd, Piece, Records, Stderr};
 use wire::h1::{Body, BodyDecoder, Response};
 
-use super::connect::Connection;
 use super::timer::ResponseTimer;
-use crate::buffer::Buffer;
-use crate::deadline::Elapsed;
-use crate::fault::Fault;
-use crate::socket::Socket;
+use crate::io::buffer::Buffer;
+use crate::io::connection::Connection;
+use crate::io::deadline::Elapsed;
+use crate::io::socket::Socket;
+use crate::upstream::fault::Fault;
 
 /// A request to an application.
 pub(crate) struct Call {
@@ -25,12 +26,13 @@ pub(crate) struct Call {
 #[derive(Default)]
 struct State {
     records: Records,
-    /// Bytes of the body in the piece that the head ended in.
+    /// Bytes of the body in the record that the head ended in.
     begun: usize,
     stderr: Stderr,
 }
 
-/// The records of a request: what its head becomes beside `params`, and as much of its body as there is; `is_whole` if that is all of it.
+/// The records of a request: its parameters with those of `params`, and the available part of its body;
+/// `is_whole` if that is all of it.
 pub(super) fn records((head, body): (&[u8], &[u8]), params: &[u8], is_whole: bool) -> Vec<u8> {
     let mut params = params.to_vec();
     fcgi::write_fields(head, &mut params);
@@ -49,8 +51,9 @@ impl Call {
         self.connection.socket()
     }
 
-    /// Waits for the head of the response, which stays at the front of `buffer` as one of HTTP/1; `response` says what it is. As much of
-    /// the body may be read along with it as has come where `is_eager`; the head may have `bytes_max` bytes.
+    /// Waits for the response head, which is written to the front of `buffer` as HTTP/1, and parsed into
+    /// `response`. With `is_eager`, available bytes of the body may be read along with it; the head may have
+    /// `bytes_max` bytes.
     pub(super) async fn head(
         &self,
         response: &mut Response,
@@ -89,8 +92,8 @@ impl Call {
         Ok(())
     }
 
-    /// Takes what belongs to the head from the buffer. Returns how long the head is once it is whole; what it holds after that is of the
-    /// body.
+    /// Moves the bytes of the head out of the buffer. Returns the head's length once it is complete; the
+    /// bytes in `head` after that belong to the body.
     fn take_head(
         &self,
         buffer: &mut Buffer,
@@ -126,7 +129,7 @@ impl Call {
         }
     }
 
-    /// The decoder of the response's body, of which the head says that it is `body`.
+    /// The decoder of the response's body, whose framing is `body`.
     pub(super) fn decoder(&self, body: Body) -> BodyDecoder {
         let length = match body {
             Body::Empty => return BodyDecoder::new(Body::Empty),
@@ -137,7 +140,7 @@ impl Call {
         BodyDecoder::FastCgi(Box::new(Content::new(records, begun, length, stderr)))
     }
 
-    /// Takes what the application has said of errors while the body came.
+    /// Takes back the application's errors that arrived with the body.
     pub(super) fn take_back(&self, decoder: BodyDecoder) {
         if let BodyDecoder::FastCgi(content) = decoder {
             self.state.borrow_mut().stderr = content.stderr;
@@ -145,7 +148,7 @@ impl Call {
     }
 }
 
-/// The application's words are told when all has been said: one line for each response, of bounded length.
+/// Logs the application's errors at the end: one line for each response, of bounded length.
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(text) = self.state.get_mut().stderr.take() {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 towards endpoints: response heads in.
+//! HTTP/1.1 towards endpoints: reading response heads.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use wire::Known;
 use wire::h1::Response;
 
 use super::timer::ResponseTimer;
-use crate::buffer::Buffer;
-use crate::deadline::Elapsed;
-use crate::fault::Fault;
-use crate::socket::Socket;
+use crate::io::buffer::Buffer;
+use crate::io::deadline::Elapsed;
+use crate::io::socket::Socket;
+use crate::upstream::fault::Fault;
 
-/// Reads a response head; it stays at the front of `buffer`, and `response` says what it is. `is_eager` where the body may be read along
-/// with it as far as it has come: what a stream of HTTP/2 has no room for would be kept meanwhile. The head may have `bytes_max` bytes.
+/// Reads a response head; it stays at the front of `buffer`, and is parsed into `response`. With `is_eager`,
+/// available bytes of the body may be read along with it; without, bytes that an HTTP/2 stream has no room
+/// for are not held in memory. The head may have `bytes_max` bytes.
 pub(crate) async fn read_response_head(
     socket: &Socket,
     response: &mut Response,
@@ -36,7 +37,8 @@ pub(crate) async fn read_response_head(
     }
 }
 
-fn parse(response: &mut Response, buffer: &Buffer, bytes_max: usize) -> Result<bool, Fault> {
+/// Parses a response head at the front of `buffer`. False where not all of it has come.
+pub(crate) fn parse(response: &mut Response, buffer: &Buffer, bytes_max: usize) -> Result<bool, Fault> {
     let is_whole = response.parse(buffer.data()).map_err(|_| Fault::sent(Reason::UpstreamBadResponse))?;
     let len = if is_whole { response.len } else { buffer.len() };
     if len > bytes_max {
@@ -45,8 +47,8 @@ fn parse(response: &mut Response, buffer: &Buffer, bytes_max: usize) -> Result<b
     Ok(is_whole)
 }
 
-/// How long the endpoint says it keeps the connection (`Keep-Alive: timeout=N`), less a second: a request that is on its
-/// way when the connection closes may not be repeatable.
+/// The time for which the endpoint keeps the connection (`Keep-Alive: timeout=N`), less a second: a request
+/// in flight when the connection closes may not be repeatable.
 pub(crate) fn keep_alive_hint(head: &[u8], response: &Response) -> Option<Duration> {
     let field = response.fields.find(Known::KeepAlive)?;
     let seconds = wire::field::list(field.value(head)).find_map(|parameter| {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use clock::{Clock, Moment};
 use h2::Reason as Code;
 use h2::client::{ResponseFuture, SendRequest};
 use http::header::{HeaderValue, TE};
@@ -17,18 +18,17 @@ use observe::Reason;
 use tokio::sync::Notify;
 use wire::h1::Response;
 
-use super::connect::Connection;
 use super::error::NoConnection;
 use super::timer::ResponseTimer;
-use crate::buffer::Buffer;
-use crate::clock::{Clock, Moment};
-use crate::deadline::Elapsed;
-use crate::fault::{Fault, Retry};
-use crate::h2::{Body, Io, Sender, header_map, pairs};
+use crate::io::buffer::Buffer;
+use crate::io::connection::Connection;
+use crate::io::deadline::Elapsed;
+use crate::io::h2::{Body, Io, Sender, header_map, pairs};
 use crate::limits::{
     HTTP2_ENDPOINT_STREAM_WINDOW_BYTES, HTTP2_ENDPOINT_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES,
     HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
 };
+use crate::upstream::fault::{Fault, Retry};
 
 /// A connection to an endpoint that carries many requests at the same time.
 pub(crate) struct Session {
@@ -71,8 +71,8 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// A session with room for a call. Another one is opened only if all sessions have reached the endpoint's limit of streams. It
-    /// is opened by one request, while the others wait for it.
+    /// A session with room for a call. Another one is opened only if all sessions have reached the
+    /// endpoint's limit of streams. One request opens it, while the others wait.
     pub(super) async fn get<F>(&self, open: impl Fn() -> F) -> Result<Rc<Session>, NoConnection>
     where
         F: Future<Output = Result<Session, NoConnection>>,
@@ -104,7 +104,8 @@ impl Sessions {
     }
 }
 
-/// Held while a session is being opened. When it is dropped, whatever the result, the waiting requests are woken.
+/// Held while a session is being opened. When it is dropped, whatever the result, the waiting requests are
+/// woken.
 struct Opening<'a>(&'a Sessions);
 
 impl<'a> Opening<'a> {
@@ -171,7 +172,8 @@ impl Session {
         self.retired.set(true);
     }
 
-    /// Makes a request. `head` is written as HTTP/1; `te` asks the endpoint for trailers; `is_all` says that there is no body.
+    /// Makes a request. `head` is written as HTTP/1; `te` announces that trailers are accepted; `is_all`
+    /// says that there is no body.
     pub(crate) fn call(&self, head: &[u8], te: bool, is_all: bool) -> Result<Call, Fault> {
         let request = request(head, &self.scheme, te).ok_or(Fault::never(Reason::BadTarget))?;
         let counted = Counted::begin(self);
@@ -216,7 +218,7 @@ fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
     uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
     uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     if let Some(id) = fields.get_mut("x-request-id") {
-        // The value never occurs again, so that it must not take room in the table of header compression.
+        // The value never occurs again, so that it must not take room in the header compression table.
         id.set_sensitive(true);
     }
     if te {
@@ -245,7 +247,8 @@ impl Call {
         self.body.get().expect("content follows a head")
     }
 
-    /// Waits for the next head, interim or final. It is written to `buffer` as HTTP/1; `response` describes it.
+    /// Waits for the next head, interim or final. It is written to `buffer` as HTTP/1, and parsed into
+    /// `response`.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
@@ -282,13 +285,14 @@ impl Call {
     }
 }
 
-/// The fault for an error. A request that the endpoint has not processed may go to another endpoint (RFC 9113 section 8.7).
+/// The fault for an error. A request that the endpoint has not processed may go to another endpoint (RFC
+/// 9113 section 8.7).
 fn call_fault(error: &h2::Error) -> Fault {
     match error.reason() {
-        // This says that the endpoint has too much to do, and nothing about the connection.
+        // The code says that the endpoint is overloaded, and nothing about the connection.
         Some(Code::REFUSED_STREAM) => Fault { reason: Reason::UpstreamReset, retry: Retry::Refused },
-        // The library ends streams with the endpoint's GOAWAY only if they come after the last one that it names: they have not been
-        // processed, whatever its code (RFC 9113 section 6.8).
+        // The library ends streams with the endpoint's GOAWAY only if they are after the last one that it
+        // names: they have not been processed, whatever its code (RFC 9113 section 6.8).
         Some(_) if error.is_go_away() && error.is_remote() => Fault::unsent(Reason::UpstreamReset),
         Some(Code::PROTOCOL_ERROR) if error.is_library() => Fault::sent(Reason::UpstreamBadResponse),
         None if is_malformed(error) => Fault::sent(Reason::UpstreamBadResponse),
@@ -296,7 +300,7 @@ fn call_fault(error: &h2::Error) -> Fault {
     }
 }
 
-/// Whether [`Io`] refused what came.
+/// Whether [`Io`] refused the received frames.
 fn is_malformed(error: &h2::Error) -> bool {
     error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }

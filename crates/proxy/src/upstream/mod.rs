@@ -1,45 +1,54 @@
 //! Connections to endpoints: which endpoint, which connection, and what to do when there is none.
 //!
-//! Reuse is the point of the product: a worker keeps idle connections for each endpoint, the last used on top; one that has
-//! none takes one of another worker's before it connects.
+//! Reuse is the point of the product: a worker keeps idle connections for each endpoint, the last used on
+//! top; a worker without one takes one of another worker's before it connects.
+//!
+//! - A connection is opened only when all are busy, so that their number is the highest concurrency of the
+//!   recent past; age closes them. With a fixed cap, an eviction that a connect soon follows is counted as
+//!   regretted.
+//! - An idle connection is checked before use, without a system call where the request may be sent again
+//!   ([`LivenessCheck`]). One that is dead all the same before the first byte of a response is replaced by a
+//!   fresh one; that is no retry of the route's budget.
+//! - Connections that Forebay closes towards endpoints are reset: nothing is in flight, and no
+//!   `TIME_WAIT` remains. A tunnel that the client ends first is the exception: the endpoint may still send.
+//!
+//! Never in here: the client of a request. [`call`] is the only place where protocols towards endpoints
+//! differ.
 
-pub(crate) mod balance;
 mod call;
-mod choose;
+pub(crate) mod cluster;
 mod cluster_state;
 mod connect;
 mod error;
+pub(crate) mod fault;
 mod fcgi;
 pub(crate) mod h1;
 mod h2;
-mod limit;
-mod outlier;
-mod pace;
 mod pool;
 mod protocol;
-mod retry_budget;
-mod ring;
 mod shared_pool;
-pub(crate) mod slow_start;
-mod sticky;
+pub(crate) mod subrequest;
 mod timer;
 
-pub(crate) use balance::{Cluster, Keyed};
-pub(crate) use call::{Call, Params, Request};
+pub(crate) use call::{Call, Message, Params};
+pub(crate) use cluster::{Cluster, Keyed};
 
-pub(crate) use choose::{CanaryChoice, by_rules};
 pub(crate) use cluster_state::{ClusterState, Health, Member};
-pub(crate) use connect::{Connection, Sources};
-pub(crate) use limit::{ClusterLimits, Excess, NoPlace, Place, Queued, Wish, is_last};
-pub(crate) use outlier::{Outcome, Seen, Standing};
-pub(crate) use pool::{Endpoint, Pool};
+pub(crate) use connect::Sources;
 #[cfg(test)]
-pub(crate) use pool::{LivenessCheck, PooledConnection};
+pub(crate) use pool::PooledConnection;
+pub(crate) use pool::{Endpoint, LivenessCheck, Pool};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use shared_pool::SharedPool;
-pub(crate) use sticky::Sticky;
 pub(crate) use timer::ResponseTimer;
+
+/// The slots at the endpoints of a cluster.
+pub(crate) type ClusterLimits = balance::ClusterLimits<Endpoint>;
+/// A slot at an endpoint.
+pub(crate) type Slot = balance::Slot<Endpoint>;
+/// A request in the queue for a slot.
+pub(crate) type Queued = balance::Queued<Endpoint>;
 
 #[cfg(test)]
 mod tests;

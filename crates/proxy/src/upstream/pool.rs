@@ -1,4 +1,4 @@
-//! The connections of one worker to endpoints: taken from its idle ones or those of another worker, or newly opened.
+//! The connections of one worker to endpoints: idle ones, those of another worker, or newly opened.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -10,25 +10,26 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use balance::{EndpointLimit, Limited, WorkerShare};
+use clock::{Clock, Moment};
 use http::uri::Scheme;
 use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
-use super::connect::{Connection, Sources, connect, connect_datagrams};
+use super::connect::{Sources, connect, connect_datagrams};
 use super::error::NoConnection;
 use super::h2::{Session, Sessions};
-use super::limit::endpoint::{EndpointLimit, Share};
 use super::protocol::{Protocol, Target};
 use super::shared_pool::{IdleConnections, SharedPool};
-use crate::clock::{Clock, Moment};
-use crate::deadline::{Deadline, Deadlines};
+use crate::io::connection::Connection;
+use crate::io::deadline::{Deadline, Deadlines};
+use crate::io::socket::Socket;
+use crate::io::tls::upstream::{NoSession, TlsConnector};
 use crate::limits::{EWMA_DECAY, REGRET_WINDOW, TICK};
-use crate::socket::Socket;
-use crate::tls::upstream::{NoSession, TlsConnector};
 
-/// What a worker knows of all endpoints.
+/// A worker's endpoints, with their state and their connections.
 pub(crate) struct Pool {
     worker: usize,
     clock: Clock,
@@ -42,32 +43,34 @@ pub(crate) struct Pool {
     has_gone: Cell<bool>,
 }
 
-/// What a worker knows of one endpoint. An address with two protocols counts as two endpoints, whose connections are not mixed.
+/// A worker's state of one endpoint. An address with two protocols counts as two endpoints, whose
+/// connections are not mixed.
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
-    /// The protocol.
+    /// The protocol towards the endpoint.
     pub(crate) protocol: Protocol,
-    /// TLS towards it. It is made when it is first needed, and an error is kept.
+    /// TLS towards the endpoint, made when first needed; an error is remembered.
     connector: OnceCell<Result<TlsConnector, NoSession>>,
     /// The counters of the endpoint.
     pub(crate) cells: Arc<EndpointCells>,
-    /// What it has in flight, and how much that may be.
+    /// Requests in flight, and their limit.
     pub(crate) limit: EndpointLimit,
     idle: Arc<IdleConnections>,
     sessions: Sessions,
-    /// The number of clusters in the current configuration that it is part of.
+    /// Number of clusters in the current configuration that have the endpoint.
     members: Cell<u32>,
-    /// It is no longer part of the configuration: its connections finish their requests and are closed.
+    /// The endpoint is no longer configured: its connections finish their requests and are closed.
     gone: Cell<bool>,
-    /// Whether a cluster that it is part of balances by response time.
+    /// Whether a cluster with the endpoint balances by response time.
     is_averaged: Cell<bool>,
-    /// Moving average of its response times in seconds, and the time of the last update; none before the first.
+    /// Moving average of its response times in seconds, and the time of the last update; none before the
+    /// first.
     average: Cell<(f64, Option<Moment>)>,
     /// When connections were recently evicted because the pool was full.
     evictions: RefCell<VecDeque<Moment>>,
     /// The counters of ports towards it, by source address.
     ports: RefCell<Vec<(IpAddr, Arc<PortCells>)>>,
-    /// When a connection last failed for want of a port; none if none has.
+    /// When a connection last failed for lack of a port; none if none has.
     short_of_ports: Cell<Option<Moment>>,
     /// Wakes a waiting request when a connection has been put back.
     returned: Notify,
@@ -75,7 +78,7 @@ pub(crate) struct Endpoint {
 
 /// A connection for one request.
 pub(crate) struct PooledConnection {
-    /// The connection.
+    /// The connection itself, an idle or a new one.
     pub(crate) connection: Connection,
     /// The time that it took to open; none if it was idle in the pool.
     pub(crate) connect_time: Option<Duration>,
@@ -84,26 +87,36 @@ pub(crate) struct PooledConnection {
 /// How an idle connection is checked before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LivenessCheck {
-    /// By what the event loop noted in its last turn, without a system call. A request that meets a closed connection is sent again
-    /// on another.
+    /// Checks the state that the event loop noted in its last turn, without a system call. A request that
+    /// meets a closed connection is sent again on another.
     EventLoop,
-    /// By reading the socket. It is for requests that cannot be sent again.
+    /// Reads the socket: for requests that cannot be sent again.
     Socket,
+}
+
+impl Limited for Endpoint {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn limit(&self) -> &EndpointLimit {
+        &self.limit
+    }
 }
 
 impl Pool {
     pub(crate) fn new(
         worker: usize,
-        clock: Clock,
-        deadlines: Rc<Deadlines>,
+        clock: &Clock,
+        deadlines: &Rc<Deadlines>,
         shared: Arc<SharedPool>,
         registry: Arc<Registry>,
         sources: Sources,
     ) -> Self {
         Self {
             worker,
-            clock,
-            deadlines,
+            clock: clock.clone(),
+            deadlines: Rc::clone(deadlines),
             shared,
             registry,
             sources,
@@ -113,12 +126,13 @@ impl Pool {
         }
     }
 
-    /// The protocol towards the endpoints of a cluster, and the one for clients that came over TLS; none if it is the same.
+    /// The protocol towards the endpoints of a cluster, and the one for clients over TLS; none if it is the
+    /// same.
     pub(crate) fn protocols(&self, cluster: &model::Cluster) -> (Protocol, Option<Protocol>) {
         Protocol::of(cluster, &self.shared.connector_configs)
     }
 
-    /// The state of an endpoint, which is made if it does not exist. It is not for the path of a request.
+    /// The state of an endpoint, created if it does not exist. It is not for the path of a request.
     pub(crate) fn endpoint(&self, address: SocketAddr, protocol: &Protocol) -> Rc<Endpoint> {
         let mut endpoints = self.endpoints.borrow_mut();
         let target = Target { address, protocol: protocol.clone() };
@@ -150,20 +164,22 @@ impl Pool {
         self.clock.now()
     }
 
-    /// What counts what is in flight at endpoints: the clock, the counters, and this worker's part of what is for all.
-    pub(crate) fn for_limits(&self) -> (&Clock, &Arc<Registry>, Share) {
-        let share = Share { worker: self.worker as u32, workers: self.shared.workers() as u32 };
+    /// Inputs for the limits of requests in flight: the clock, the counters, and this worker's share of
+    /// global limits.
+    pub(crate) fn for_limits(&self) -> (&Clock, &Arc<Registry>, WorkerShare) {
+        let share = WorkerShare { worker: self.worker as u32, workers: self.shared.workers() as u32 };
         (&self.clock, &self.registry, share)
     }
 
-    /// Sets the limits by which connections are kept from now on.
+    /// Sets the limits for idle connections from now on.
     pub(crate) fn configure(&self, settings: &UpstreamConnections) {
         if *self.settings.borrow() != *settings {
             *self.settings.borrow_mut() = settings.clone();
         }
     }
 
-    /// Notes that the endpoint is part of one cluster less. If it is part of none, its idle connections are closed at once.
+    /// Notes that the endpoint is part of one cluster less. If it is part of none, its idle connections are
+    /// closed at once.
     pub(crate) fn leave(&self, endpoint: &Rc<Endpoint>) {
         endpoint.members.set(endpoint.members.get() - 1);
         if endpoint.members.get() > 0 {
@@ -223,7 +239,8 @@ impl Pool {
         None
     }
 
-    /// Opens a connection. If no local port is left, waits for an idle connection instead; the caller limits the wait.
+    /// Opens a connection. If no local port is left, waits for an idle connection instead; the caller limits
+    /// the wait.
     pub(crate) async fn open(
         &self,
         endpoint: &Endpoint,
@@ -235,7 +252,7 @@ impl Pool {
                 Err(NoConnection::PortsExhausted) => {}
                 done => return done,
             }
-            // Another worker does not wake this one when it puts a connection back, so that this one looks at each tick, too.
+            // Another worker does not wake this one when it puts a connection back: look again at each tick.
             let mut returned = pin!(endpoint.returned.notified());
             let _ = Deadline::new(&self.deadlines).within(TICK, |cx| returned.as_mut().poll(cx)).await;
             if let Some(pooled) = self.take_idle(endpoint, check) {
@@ -260,7 +277,8 @@ impl Pool {
         session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
     }
 
-    /// Opens a new connection for a tunnel or a stream, without the TLS and the protocol that requests to the endpoint use.
+    /// Opens a new connection for a tunnel or a stream, without the TLS and the protocol that requests to
+    /// the endpoint use.
     pub(crate) async fn open_plain(&self, endpoint: &Endpoint) -> Result<Connection, NoConnection> {
         let (stream, ports) = self.connect_from_any_source(endpoint).await?;
         endpoint.note_opened(self.clock.now());
@@ -381,20 +399,21 @@ impl Endpoint {
         }
     }
 
-    /// Moving average of its response times in seconds. It fades while there are no responses, so that an endpoint that was slow is
-    /// tried again; zero before the first response, so that a new endpoint is tried.
+    /// Moving average of its response times in seconds. It fades while there are no responses, so that an
+    /// endpoint that was slow is tried again; zero before the first response, so that a new endpoint is
+    /// tried.
     pub(crate) fn response_time(&self, now: Moment) -> f64 {
         let (average, last) = self.average.get();
         average * last.map_or(0.0, |last| fading(last, now))
     }
 
-    /// Starts to keep the average of its response times.
+    /// Starts to compute the average of its response times.
     pub(crate) fn average_times(&self) {
         self.is_averaged.set(true);
     }
 
-    /// Updates the average with a response, if a cluster balances by it. The longer ago the last response was, the more this one
-    /// counts.
+    /// Updates the average with a response, if a cluster balances by it. The longer ago the last response
+    /// was, the more this one counts.
     pub(crate) fn note_response(&self, took: Duration, now: Moment) {
         if !self.is_averaged.get() {
             return;

@@ -1,4 +1,4 @@
-//! How an endpoint is spoken to: part of what tells it from others.
+//! The protocol of an endpoint: part of its identity.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use model::{AppProtocol, Encryption, UpstreamTls};
 
-use crate::tls::upstream::{ConnectorConfig, ConnectorConfigs};
+use crate::io::tls::upstream::{ConnectorConfig, ConnectorConfigs};
 
-/// What is spoken with an endpoint.
+/// The protocol towards an endpoint.
 #[derive(Clone, Default)]
 pub(crate) struct Protocol {
     /// The version of HTTP.
     pub(crate) version: AppProtocol,
-    /// What it is spoken over, if not in clear.
+    /// TLS under it; none for cleartext.
     pub(crate) tls: Option<Arc<ConnectorConfig>>,
 }
 
-/// An endpoint, as far as connections to it can stand in for each other.
+/// Identity of an endpoint: connections to equal targets are interchangeable.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
@@ -25,7 +25,8 @@ pub(crate) struct Target {
 }
 
 impl Protocol {
-    /// What is spoken with a cluster's endpoints for clients in clear, and for those over TLS where that makes a difference.
+    /// The protocol towards a cluster's endpoints for cleartext clients, and the one for clients over TLS
+    /// where it differs.
     pub(crate) fn of(cluster: &model::Cluster, profiles: &ConnectorConfigs) -> (Self, Option<Self>) {
         let version = cluster.version;
         let clear = Self { version, tls: None };

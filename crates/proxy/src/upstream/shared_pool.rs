@@ -1,5 +1,5 @@
-//! Idle connections to endpoints, in one list for each worker and endpoint. It is the only state of a worker that other workers
-//! access.
+//! Idle connections to endpoints, in one list for each worker and endpoint. It is the only state of a worker
+//! that other workers access.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::connect::Connection;
 use super::protocol::Target;
-use crate::tls::upstream::ConnectorConfigs;
+use crate::io::connection::Connection;
+use crate::io::tls::upstream::ConnectorConfigs;
 
 /// The idle connections to all endpoints, shared by all workers.
 pub(crate) struct SharedPool {
@@ -25,14 +25,16 @@ pub(crate) struct IdleConnections {
     by_worker: Box<[WorkerIdle]>,
 }
 
-/// The idle connections of one worker, on their own cache lines (two, since CPUs fetch them in pairs), so that what a worker does
-/// for each request does not slow down the others.
+/// The idle connections of one worker, on their own cache lines (two, since CPUs fetch them in pairs), so
+/// that one worker's changes for each request do not slow down the others.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerIdle {
-    /// The length of the list, so that another worker need not take the lock to find it empty. It is written with the lock held.
+    /// The length of the list, so that another worker need not take the lock to find it empty. It is written
+    /// with the lock held.
     len: AtomicUsize,
-    /// The connections, with the one that was used last at the end. The lock is uncontended unless another worker steals.
+    /// The connections, with the one that was used last at the end. The lock is uncontended unless another
+    /// worker steals.
     connections: Mutex<VecDeque<Connection>>,
 }
 
@@ -69,7 +71,7 @@ impl IdleConnections {
         Arc::new(Self { by_worker: (0..workers).map(|_| WorkerIdle::default()).collect() })
     }
 
-    /// Whether no worker has any.
+    /// Whether no worker has any connection.
     pub(crate) fn is_empty(&self) -> bool {
         self.by_worker.iter().all(|list| list.len.load(Ordering::Relaxed) == 0)
     }
@@ -95,8 +97,8 @@ impl IdleConnections {
         list.change(&mut list.connections.lock(), VecDeque::pop_back)
     }
 
-    /// Takes the connection that another worker has left idle for the longest time, since that worker is the least likely to need
-    /// it.
+    /// Takes the connection that another worker has left idle for the longest time, since that worker is the
+    /// least likely to need it.
     pub(crate) fn steal(&self, worker: usize) -> Option<Connection> {
         let count = self.by_worker.len();
         (1..count).map(|distance| &self.by_worker[(worker + distance) % count]).find_map(|list| {

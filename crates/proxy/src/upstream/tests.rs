@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use clock::{Clock, Random};
 use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
 use tokio::task::consume_budget;
@@ -16,14 +17,12 @@ use tokio::task::consume_budget;
 use super::{
     Cluster, ClusterState, Endpoint, LivenessCheck, Pool, PooledConnection, Protocol, SharedPool, Sources,
 };
-use crate::clock::Clock;
-use crate::deadline::Deadlines;
+use crate::io::deadline::Deadlines;
 use crate::limits::REGRET_WINDOW;
-use crate::random::Random;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Workers' pools, and endpoints that take connections and do nothing with them.
+/// Pools of several workers, and endpoints that accept connections and never answer.
 struct World {
     clock: Clock,
     registry: Arc<Registry>,
@@ -39,7 +38,7 @@ impl World {
         let pool = |worker| {
             let (shared_pool, registry) = (Arc::clone(&shared_pool), Arc::clone(&registry));
             let deadlines = Deadlines::new(clock.clone(), Arc::default());
-            Pool::new(worker, clock.clone(), deadlines, shared_pool, registry, Sources::new(Vec::new()))
+            Pool::new(worker, &clock, &deadlines, shared_pool, registry, Sources::new(Vec::new()))
         };
         let pools = (0..workers).map(pool).collect();
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -92,8 +91,8 @@ fn run(test: impl Future<Output = ()>) {
 
 // === liveness ===
 
-/// A task may poll so many sockets and no more before it has to let others run (tokio's cooperative budget); one sweep looks at more
-/// connections than that.
+/// A task may poll only so many sockets before it has to yield (tokio's cooperative budget); one sweep looks
+/// at more connections than that.
 #[test]
 fn a_connection_that_has_ended_is_seen_however_much_the_task_has_done() {
     let world = World::new(1, 1);
@@ -161,7 +160,7 @@ fn by_response_time_the_slowest_is_left_alone_and_tried_again_in_time() {
             picked.address == slow
         };
         assert!((0..50).all(|_| !picks_slow(true)), "seed {seed}");
-        // It fades to less than theirs, who go on answering.
+        // The average fades below those of the others, which go on answering.
         let is_tried_again = (0..400).any(|_| {
             world.clock.advance(SECOND / 4);
             picks_slow(true)
@@ -282,8 +281,9 @@ fn an_endpoint_that_is_gone_keeps_nothing() {
     });
 }
 
-/// Two workers take, open, give back, drop, sweep and wait at random. Whatever they do, every connection is either in use,
-/// idle, or closed; none is handed out that is too old; and a worker with nothing idle opens none while another has one.
+/// Two workers take, open, give back, drop, sweep and wait at random. Whatever they do, every connection is
+/// either in use, idle, or closed; none is handed out that is too old; and a worker with nothing idle opens
+/// none while another has one.
 #[test]
 fn no_schedule_loses_a_connection_or_hands_out_an_old_one() {
     for seed in 0..30 {

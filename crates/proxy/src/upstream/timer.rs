@@ -4,24 +4,34 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::deadline::{Deadline, Elapsed};
+use crate::io::deadline::{Deadline, Elapsed};
 use crate::limits::TICK;
 
-/// Bounds the wait for a response head. The time counts from the end of the request on: an endpoint need not say anything
-/// before it has been sent all of it, however long that takes. Each piece of the head renews it.
+/// Bounds the wait for a response head. The time counts from the end of the request on: an endpoint need not
+/// respond before it has received all of it, however long that takes. Each piece of the head renews it.
 pub(crate) struct ResponseTimer<'d> {
     deadline: &'d Deadline,
     timeout: Duration,
+    /// The part of the time that the first wait has used before this timer was made.
+    spent: Cell<Duration>,
     /// Nothing more of the request will be sent.
     is_sent: Cell<bool>,
-    /// The response takes longer than most: what is worth doing only then is to be done.
+    /// The response takes longer than most: time for work that is worth it only then.
     is_slow: Cell<bool>,
 }
 
 impl<'d> ResponseTimer<'d> {
-    /// `deadline` must be of no other use until the head has come, and while `is_sent` is false not after it either.
+    /// `deadline` must be of no other use until the head has arrived, and while `is_sent` is false not after
+    /// it either.
     pub(crate) fn new(deadline: &'d Deadline, timeout: Duration, is_sent: bool) -> Self {
-        Self { deadline, timeout, is_sent: Cell::new(is_sent), is_slow: Cell::new(!is_sent) }
+        let spent = Cell::new(Duration::ZERO);
+        Self { deadline, timeout, spent, is_sent: Cell::new(is_sent), is_slow: Cell::new(!is_sent) }
+    }
+
+    /// A timer for a request that was sent a tick ago, and has no response yet.
+    pub(crate) fn after_a_tick(deadline: &'d Deadline, timeout: Duration) -> Self {
+        let spent = Cell::new(TICK);
+        Self { deadline, timeout, spent, is_sent: Cell::new(true), is_slow: Cell::new(true) }
     }
 
     /// Nothing more of the request will be sent: the time begins to count.
@@ -30,13 +40,13 @@ impl<'d> ResponseTimer<'d> {
         self.deadline.start(self.timeout);
     }
 
-    /// The response does not come at once.
+    /// Notes that the response does not arrive at once.
     pub(crate) fn note_slow(&self) {
         self.is_slow.set(true);
     }
 
-    /// Whether the response does not come at once: a tick has passed without it, or it is longer than what came first. Who waits for the
-    /// response is polled when that changes.
+    /// Whether the response does not arrive at once: a tick has passed without it, or it is longer than its
+    /// first piece. The waiting task is polled when that changes.
     pub(crate) fn is_slow(&self) -> bool {
         self.is_slow.get()
     }
@@ -46,7 +56,7 @@ impl<'d> ResponseTimer<'d> {
         &self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T, Elapsed> {
-        let mut timeout = self.timeout;
+        let mut timeout = self.timeout.saturating_sub(self.spent.take());
         if !self.is_slow() && timeout > TICK {
             if let Ok(output) = self.deadline.within(TICK, &mut poll).await {
                 return Ok(output);
@@ -69,18 +79,19 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
-    use super::*;
-    use crate::clock::Clock;
-    use crate::deadline::Deadlines;
+    use clock::Clock;
 
-    /// Ten ticks.
+    use super::*;
+    use crate::io::deadline::Deadlines;
+
+    /// Ten ticks of the sweep, so that one tick is a tenth of it.
     const TIMEOUT: Duration = Duration::from_secs(1);
 
     fn never(_: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// What has become of a wait when so much more time has passed.
+    /// The state of a wait after this much more time.
     fn after(
         time: Duration,
         (clock, deadlines): (&Clock, &Deadlines),

@@ -1,8 +1,9 @@
-//! What the log is told once in a while, whichever worker it happens to.
+//! Notices for the log, limited to one in a while for all workers together.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::Moment;
+use clock::Moment;
+
 use crate::limits::SHORTAGE_TOLD_INTERVAL;
 
 /// Notices of all workers together.
@@ -10,20 +11,20 @@ use crate::limits::SHORTAGE_TOLD_INTERVAL;
 pub(crate) struct Notices {
     /// There are too few descriptors to accept connections.
     pub(crate) descriptors: Notice,
-    /// There are as many connections as there may be, and idle ones are closed to make room.
+    /// The limit of connections is reached, and idle ones are closed to make room.
     pub(crate) connections: Notice,
     /// The same, and there is no idle one.
     pub(crate) connections_refused: Notice,
-    /// A client has as many connections as it may.
+    /// A client has reached its limit of connections.
     pub(crate) client_connections: Notice,
 }
 
-/// When something was last told, in nanoseconds since the proxy began; 0 where it never was.
+/// When the notice was last logged, in nanoseconds since the proxy began; 0 where it never was.
 #[derive(Debug, Default)]
 pub(crate) struct Notice(AtomicU64);
 
 impl Notice {
-    /// Whether it is time to tell: true once a minute at most, for one of all workers.
+    /// Whether the notice is due: true once a minute at most, for one of all workers.
     pub(crate) fn is_due(&self, now: Moment) -> bool {
         let now = (now.since_begin().as_nanos() as u64).max(1);
         let told = self.0.load(Ordering::Relaxed);

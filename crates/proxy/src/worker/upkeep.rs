@@ -1,21 +1,20 @@
-//! What a worker does on ticks, and what it does about what the process is short of.
+//! A worker's upkeep on ticks, and its relief from shortages.
 
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Log, Worker};
-use crate::guard::Relief;
+use super::Worker;
+use crate::admit::guard::Relief;
 use crate::limits::{GUARD_KEEP_ALIVE_MAX, SHORTAGE_TOLD_INTERVAL};
 use crate::upstream::ClusterLimits;
 
 impl Worker {
-    /// What has to be done now and then: deadlines, the log, room for metrics, old connections.
+    /// Periodic work: deadlines, the log, room for metrics, old connections.
     pub(crate) fn tick(&self) {
         self.clock.update();
         self.deadlines.sweep();
-        let Log { sink, streams, .. } = &mut *self.log.borrow_mut();
-        sink.flush();
-        streams.flush();
+        self.log.sink.borrow_mut().flush();
+        self.log.streams.borrow_mut().flush();
         self.recorder.borrow_mut().make_room();
         if let Some(cache) = &self.cache {
             self.recorder.borrow().cache(cache.store().figures());
@@ -26,12 +25,12 @@ impl Worker {
         self.handshakes.refill();
     }
 
-    /// Whether nothing waits for its time.
+    /// Whether there is nothing that needs ticks.
     pub(crate) fn is_idle(&self) -> bool {
         self.deadlines.are_none() && self.limited.borrow().is_empty()
     }
 
-    /// Has a cluster looked at on ticks until it has nothing to do.
+    /// Ticks a cluster's limits until they have nothing to do.
     #[cold]
     pub(crate) fn watch_limits(&self, limits: &Rc<ClusterLimits>) {
         self.limited.borrow_mut().push(Rc::clone(limits));
@@ -43,7 +42,7 @@ impl Worker {
         self.limited.borrow_mut().extend(busy);
     }
 
-    /// Lets levels of compression fall while the worker is short of CPU, and rise again.
+    /// Lowers compression levels while the worker is short of CPU, and raises them again.
     fn ease_compression(&self) {
         if !self.coders.are_used() {
             return;
@@ -66,13 +65,13 @@ impl Worker {
         }
     }
 
-    /// What is done about what the process has too little of.
+    /// The present relief from shortages.
     #[inline]
     pub(crate) fn relief(&self) -> Relief {
         self.relief.get()
     }
 
-    /// Does so from now on.
+    /// Applies relief from now on.
     pub(crate) fn relieve(&self, relief: Relief) {
         self.relief.set(relief);
         self.handshakes.pace(relief.paces_handshakes);
@@ -81,7 +80,7 @@ impl Worker {
         }
     }
 
-    /// How long a connection waits for a request to begin, which may be less than the configuration says.
+    /// Time to wait for a request on an idle connection, which may be less than configured.
     pub(crate) fn keep_alive_timeout(&self, configured: Duration) -> Duration {
         if self.relief.get().shortens_keep_alive { configured.min(GUARD_KEEP_ALIVE_MAX) } else { configured }
     }

@@ -1,4 +1,4 @@
-//! What is told of requests without serving them, of what routes of the Gateway API ask for.
+//! Explanations of requests that are not served, for the rules of the Gateway API's routes.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

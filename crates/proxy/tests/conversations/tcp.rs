@@ -395,7 +395,8 @@ fn a_port_that_somebody_has_is_listened_at_once_it_is_free() {
     drop(taken);
     let mut late = None;
     await_that("the port to be listened at", || {
-        // Who tries often enough is once given the very port that it tries as its own, and so is connected to itself.
+        // A socket that connects often enough gets the very port that it connects to as its own, and is
+        // then connected to itself.
         let connected = std::net::TcpStream::connect(("127.0.0.1", port)).ok();
         late = connected.filter(|it| it.local_addr().unwrap() != it.peer_addr().unwrap());
         late.is_some()

@@ -1,5 +1,5 @@
-//! TLS listeners of the Gateway API: bytes that are passed on, decrypted or not, connections of one listener and hosts of another,
-//! several certificates of a host, and handshakes that need a certificate.
+//! TLS listeners of the Gateway API: bytes that are passed on, decrypted or not, connections of one listener
+//! and hosts of another, several certificates of a host, and handshakes that need a certificate.
 
 use std::sync::Arc;
 

@@ -52,7 +52,8 @@ fn a_session_is_over_when_it_is_answered() {
     assert_eq!(log.matches("] UDP 200 9 8 0.").count(), 2, "{log}");
 }
 
-/// A service whose sessions end by time alone, as those of a `UDPRoute` (Gateway API), takes no notice of the setting.
+/// A service whose sessions end by time alone, as those of a `UDPRoute` (Gateway API), takes no notice of
+/// the setting.
 #[test]
 fn a_session_that_counts_no_answers_goes_on() {
     let upstream = socket();

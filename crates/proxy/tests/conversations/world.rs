@@ -85,7 +85,7 @@ impl World {
         mut model: Model,
         change: impl FnOnce(&mut Model),
     ) -> Self {
-        // What a test leaves open is not waited for in the end.
+        // A test ends without a wait for the connections that it leaves open.
         model.settings.client.shutdown_timeout = Duration::from_millis(100);
         change(&mut model);
         let registry = Registry::new(MetricsOptions::default());
@@ -103,6 +103,7 @@ impl World {
             replicas_udp_port: None,
             limit_redis: None,
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
+            fallback_certificate: None,
             hostname: "test".to_owned(),
         };
         let proxy = Proxy::start(&options, Arc::clone(&snapshot), &registry, &writer).unwrap();

@@ -1,4 +1,5 @@
-//! What must hold whatever is configured and asked for. The fuzz target and the smoke test call the same function.
+//! Invariants for any configuration and any request. The fuzz target and the smoke test call the same
+//! function.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,20 +12,22 @@ use model::{
 };
 use routing::{Resolution, Snapshot};
 
-/// Lines that are read: what is longer tells nothing new and takes its time.
+/// Lines that are read: longer inputs find nothing new and take their time.
 const LINES_MAX: usize = 200;
 
 /// Bytes of a host name or path.
 const WORD_BYTES_MAX: usize = 300;
 
-/// Where all that is configured is served.
+/// The listener of all hosts in the test.
 const HTTP: ListenerId = ListenerId { kind: ListenerKind::Http, port: 80, address: None };
 
-/// Reads a model, a second one and requests, a line each, and compares each answer with that of a search through all hosts and
-/// routes; that of the second model too where it is compiled from the Snapshot of the first.
+/// Reads a model, a second one and requests, a line each, and compares each result with that of a search
+/// through all hosts and routes; for the second model also when it is compiled from the Snapshot of the
+/// first.
 ///
-/// A line that begins with `=` is an exact path, with `^` a prefix of characters, with `/` a prefix of elements: of the host
-/// before it. `? HOST PATH` is a request. `--` begins the second model. Anything else is a host.
+/// A line that begins with `=` is an exact path, with `^` a prefix of characters, with `/` a prefix of
+/// elements: of the host before it. `? HOST PATH` is a request. `--` begins the second model. Anything else
+/// is a host.
 pub(crate) fn compile(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let mut hosts = [Vec::new(), Vec::new()];
@@ -94,7 +97,7 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
     }
 }
 
-/// The Snapshot answers as a search through everything does.
+/// The Snapshot gives the same result as a search through everything.
 fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
     let expected = match find_host(model, host) {
         None => "no host".to_owned(),
@@ -117,13 +120,13 @@ fn agree(model: &Model, snapshot: &Snapshot, host: &str, path: &str) {
         Resolution::Undecided(_) => return,
         Resolution::UnknownHost => "no host".to_owned(),
         Resolution::UnknownPath(_) => format!("{} without a route", table()),
-        Resolution::Route(host, route) => format!("{} {:?}", name(host), route.path),
+        Resolution::Route(host, route, _) => format!("{} {:?}", name(host), route.path),
         Resolution::AddSlash(_, route) => format!("{} slash {:?}", table(), route.path),
     };
     assert_eq!(found, expected, "{host:?} {path:?}");
 }
 
-/// Looks at every host in turn.
+/// Compares every host in turn.
 fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
     let digits = asked.bytes().rev().take_while(u8::is_ascii_digit).count();
     let name = asked[..asked.len() - digits].strip_suffix(':').unwrap_or(asked);
@@ -143,7 +146,7 @@ fn find_host<'m>(model: &'m Model, asked: &str) -> Option<&'m Host> {
     find(&is_exact).or_else(|| find(&is_wildcard)).or_else(|| find(&any)).map(|host| &**host)
 }
 
-/// Asks every route in turn.
+/// Tries every route in turn.
 fn find_route(host: &Host, path: &str) -> Option<(&'static str, usize)> {
     let matches = |one: &PathMatch| {
         one.expression().is_some_and(|expression| {

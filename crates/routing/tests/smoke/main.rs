@@ -1,4 +1,4 @@
-//! What the fuzz target `compile` does, for a moment.
+//! Runs the fuzz target `compile` for a moment.
 
 mod checks;
 #[path = "../../../../fuzz/smoke.rs"]
@@ -7,7 +7,7 @@ mod driver;
 /// Mutations of each entry of the corpus.
 const ROUNDS: u64 = 1_500;
 
-/// Pieces that mean something in the corpus.
+/// Pieces of text that occur in the corpus.
 const WORDS: &[&[u8]] =
     &[b"\n", b"\n=", b"\n/", b"\n^/", b"\n? ", b"\n--\n", b"/", b"//", b"a", b"*.", b".", b":80", b" ", b"A"];
 

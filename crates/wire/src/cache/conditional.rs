@@ -1,43 +1,45 @@
-//! Conditional requests (RFC 9110 section 13): of clients towards what is stored here, and of a cache towards an endpoint.
+//! Conditional requests (RFC 9110 section 13): of clients to stored responses, and of a cache to an endpoint.
 
 use super::freshness::date_of;
 use super::head::Head;
 use super::syntax::elements;
 use crate::date;
 
-/// Names of the fields that make a request conditional, in lower case. A cache that asks for itself leaves out those of its client.
+/// Names of the fields that make a request conditional, in lower case. A cache that sends its own request
+/// leaves out those of its client.
 pub const FIELDS: [&str; 5] =
     ["if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since"];
 
-/// Seconds by which a `Last-Modified` must be older than the `Date` beside it to tell each state from the next (RFC 9110 section 8.8.2.2).
+/// Least number of seconds between `Last-Modified` and the later `Date`, from which the former distinguishes
+/// all states (RFC 9110 section 8.8.2.2).
 const STRONG_DATE_SECONDS: u64 = 1;
 
-/// What a response or a file can be compared by.
+/// The validators of a response or a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
-    /// `ETag`, as it was sent.
+    /// The unchanged `ETag`.
     pub etag: Option<Box<[u8]>>,
-    /// `Last-Modified` as it was sent.
+    /// The unchanged `Last-Modified`.
     pub modified_text: Option<Box<[u8]>>,
     /// `Last-Modified`, in seconds since 1970.
     pub modified: Option<u64>,
-    /// `Date`, or when it came.
+    /// `Date`, or the time of arrival.
     pub date: u64,
 }
 
-/// What becomes of a conditional request.
+/// The result of a conditional request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It gets the representation.
+    /// The client gets the representation.
     Proceed,
-    /// It gets a 304.
+    /// The client gets a 304.
     NotModified,
-    /// It gets a 412.
+    /// The client gets a 412.
     PreconditionFailed,
 }
 
 impl Validators {
-    /// Of a response that came at `now`.
+    /// The validators of a response that arrived at `now`.
     pub fn of(response: Head<'_>, now: u64) -> Self {
         let modified = date_of(response, b"last-modified", now);
         Self {
@@ -48,12 +50,13 @@ impl Validators {
         }
     }
 
-    /// Whether an endpoint can be asked if the response still counts.
+    /// Whether the response cannot be validated at an endpoint.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.modified_text.is_none()
     }
 
-    /// Appends the lines by which a cache asks whether its response still counts (RFC 9111 section 4.3.1): both, each as it came.
+    /// Appends the lines with which a cache validates its response (RFC 9111 section 4.3.1): both validators,
+    /// unchanged.
     pub fn write_conditions(&self, out: &mut Vec<u8>) {
         let lines = [(&b"If-None-Match: "[..], &self.etag), (b"If-Modified-Since: ", &self.modified_text)];
         for (name, value) in lines {
@@ -65,13 +68,15 @@ impl Validators {
         }
     }
 
-    /// Evaluates what a client asks of a stored response (RFC 9111 section 4.3.2): `If-None-Match`, and only without it `If-Modified-Since`. What is meant
-    /// for the origin, `If-Match` and `If-Unmodified-Since`, a cache passes over (RFC 9110 section 13.2.1). For GET and HEAD only.
+    /// Evaluates a client's conditions for a stored response (RFC 9111 section 4.3.2): `If-None-Match`, and
+    /// only without it `If-Modified-Since`. A cache ignores the conditions for the origin, `If-Match` and
+    /// `If-Unmodified-Since` (RFC 9110 section 13.2.1). For GET and HEAD only.
     pub fn evaluate_stored(&self, request: Head<'_>, now: u64) -> Outcome {
         let not_modified = if request.has(b"if-none-match") {
             self.none_match_fails(request)
         } else {
-            // Section 4.3.2: where nothing says when it was changed, it was when it was sent.
+            // Section 4.3.2: without a `Last-Modified`, the time of sending counts as the time of the last
+            // change.
             let modified = self.modified.unwrap_or(self.date);
             let mut since = request.values(b"if-modified-since");
             since.next().filter(|_| since.next().is_none()).and_then(|since| date::parse(since, now))
@@ -80,14 +85,14 @@ impl Validators {
         if not_modified { Outcome::NotModified } else { Outcome::Proceed }
     }
 
-    /// Evaluates all conditions in their order (RFC 9110 section 13.2.2), as whoever has the resource itself does. `is_read` says that the method is
-    /// GET or HEAD.
+    /// Evaluates all conditions in their order (RFC 9110 section 13.2.2), as the owner of the resource does.
+    /// `is_read` means that the method is GET or HEAD.
     pub fn evaluate(&self, request: Head<'_>, is_read: bool, now: u64) -> Outcome {
         let date = |name: &[u8]| date_of(request, name, now);
         let passes = if request.has(b"if-match") {
             self.is_in_list(request, b"if-match", |ours, theirs| is_strong(ours) && ours == theirs)
         } else {
-            // A date that cannot be read is no condition (section 13.1.4).
+            // A date that cannot be parsed is no condition (section 13.1.4).
             date(b"if-unmodified-since").zip(self.modified).is_none_or(|(since, modified)| modified <= since)
         };
         if !passes {
@@ -104,8 +109,8 @@ impl Validators {
         if is_read && unmodified { Outcome::NotModified } else { Outcome::Proceed }
     }
 
-    /// Whether the `Range` of a request counts (RFC 9110 section 13.1.5): there is no `If-Range`, or it names exactly what is here. Weak tags and dates
-    /// that could mean several states do not.
+    /// Whether the `Range` of a request applies (RFC 9110 section 13.1.5): `If-Range` is missing, or names
+    /// exactly this state. Weak tags and ambiguous dates do not apply.
     pub fn range_applies(&self, request: Head<'_>, now: u64) -> bool {
         let mut lines = request.values(b"if-range");
         let Some(value) = lines.next() else { return true };
@@ -119,7 +124,7 @@ impl Validators {
         date::parse(value, now) == Some(modified) && modified + STRONG_DATE_SECONDS <= self.date
     }
 
-    /// Whether `If-None-Match` names what is here: the weak comparison (section 13.1.2).
+    /// Whether `If-None-Match` contains the present tag, by the weak comparison (section 13.1.2).
     fn none_match_fails(&self, request: Head<'_>) -> bool {
         self.is_in_list(request, b"if-none-match", |ours, theirs| opaque(ours) == opaque(theirs))
     }
@@ -138,7 +143,7 @@ fn is_strong(tag: &[u8]) -> bool {
     tag.starts_with(b"\"")
 }
 
-/// A tag without the sign that it is weak.
+/// A tag without its mark for a weak tag.
 fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }

@@ -1,11 +1,11 @@
-//! Dictionaries of structured fields (RFC 9651 section 3.2), which are read whole or not at all.
+//! Dictionaries of structured fields (RFC 9651 section 3.2). A malformed dictionary counts as missing.
 
-/// Reads a dictionary; of several members of a key, the last one. None if it is malformed anywhere.
+/// Parses a dictionary; the last member of a repeated key counts. None if any part is malformed.
 pub(super) fn parse(text: &[u8]) -> Option<Vec<(&[u8], Item)>> {
     Parser { rest: text }.dictionary()
 }
 
-/// A value; of the types that no directive has, only that it is one.
+/// A value. The content of types that no directive has is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Integer(i64),
@@ -14,13 +14,14 @@ pub(super) enum Item {
     Other,
 }
 
-/// The algorithms of RFC 9651 section 4.2. None is a failure, of which the whole field is ignored.
+/// A parser with the algorithms of RFC 9651 section 4.2. None is a failure, after which the whole field is
+/// ignored.
 struct Parser<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Parser<'a> {
-    /// Section 4.2.2: of several members of a key, the last one counts.
+    /// Parses a dictionary (section 4.2.2): the last member of a repeated key counts.
     fn dictionary(mut self) -> Option<Vec<(&'a [u8], Item)>> {
         let mut members: Vec<(&[u8], Item)> = Vec::new();
         self.skip(b" ");
@@ -108,7 +109,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Section 4.2.4: 15 digits, or 12 and up to 3 behind the point.
+    /// Parses a number (section 4.2.4): 15 digits, or 12 digits and up to 3 after the point.
     fn number(&mut self) -> Option<Item> {
         let negative = self.eat(b'-');
         let whole = self.take(|byte| byte.is_ascii_digit());

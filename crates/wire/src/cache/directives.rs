@@ -1,51 +1,54 @@
-//! Directives of `Cache-Control` (RFC 9111 section 5.2), as strict as a cache must be that would rather ask once too often.
+//! Directives of `Cache-Control` (RFC 9111 section 5.2), read strictly: in doubt, the cache sends a request
+//! too many.
 //!
-//! A lifetime that cannot be read makes a response stale (section 4.2.1), of several ones the first counts, and a directive that forbids
-//! something counts however it is written.
+//! An invalid lifetime makes a response stale (section 4.2.1), the first of several lifetimes counts, and a
+//! directive that forbids something counts in every form.
 
 use super::dictionary::{self, Item};
 use super::head::Head;
 use super::syntax::{SECONDS_MAX, elements, is_token, seconds};
 use crate::field::list;
 
-/// What a response says to this cache.
+/// The directives of a response that apply to this cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
-    /// `no-store`
+    /// The directive `no-store`.
     pub no_store: bool,
-    /// `no-cache` without names: never used unless it is validated.
+    /// `no-cache` without names: the response is never used unless it is validated.
     pub no_cache: bool,
     /// `private` without names.
     pub private: bool,
-    /// `public`
+    /// The directive `public`.
     pub public: bool,
-    /// `must-revalidate`
+    /// The directive `must-revalidate`.
     pub must_revalidate: bool,
-    /// `proxy-revalidate`
+    /// The directive `proxy-revalidate`.
     pub proxy_revalidate: bool,
-    /// `must-understand`
+    /// The directive `must-understand`.
     pub must_understand: bool,
-    /// `no-transform`
+    /// The directive `no-transform`.
     pub no_transform: bool,
-    /// `immutable` (RFC 8246)
+    /// The directive `immutable` (RFC 8246).
     pub immutable: bool,
-    /// `max-age`; 0 if it cannot be read.
+    /// `max-age`; 0 if its value is invalid.
     pub max_age: Option<u32>,
-    /// `s-maxage`; 0 if it cannot be read.
+    /// `s-maxage`; 0 if its value is invalid.
     pub s_maxage: Option<u32>,
-    /// `stale-while-revalidate` (RFC 5861 section 3)
+    /// The directive `stale-while-revalidate` (RFC 5861 section 3).
     pub stale_while_revalidate: Option<u32>,
-    /// `stale-if-error` (RFC 5861 section 4)
+    /// The directive `stale-if-error` (RFC 5861 section 4).
     pub stale_if_error: Option<u32>,
-    /// Fields that `no-cache` and `private` name, in lower case: the rest of the response may be stored, these not (sections 5.2.2.4 and 5.2.2.7).
+    /// Fields that `no-cache` and `private` name, in lower case: the rest of the response may be stored
+    /// without these fields (sections 5.2.2.4 and 5.2.2.7).
     pub withheld: Vec<Box<[u8]>>,
-    /// They come from a field for caches like this one, so that `Cache-Control` and `Expires` do not count (RFC 9213 section 2.2).
+    /// The directives come from a field for this kind of cache, so `Cache-Control` and `Expires` do not count
+    /// (RFC 9213 section 2.2).
     pub targeted: bool,
 }
 
 impl Directives {
-    /// Reads the directives of a response. `targets` are names of fields for caches like this one, the most specific first
-    /// (`CDN-Cache-Control`): the first that is there and well-formed takes the place of `Cache-Control`.
+    /// Reads the directives of a response. `targets` are names of fields for this kind of cache, the most
+    /// specific first (`CDN-Cache-Control`): the first well-formed one replaces `Cache-Control`.
     pub fn of(response: Head<'_>, targets: &[&str]) -> Self {
         targets.iter().find_map(|name| Self::targeted(response, name.as_bytes())).unwrap_or_else(|| {
             let mut directives = Self::default();
@@ -56,8 +59,8 @@ impl Directives {
         })
     }
 
-    /// Reads a field for caches like this one. None if there is none, if it is empty, or if it is malformed: `Cache-Control` counts then (RFC 9213
-    /// section 2.1).
+    /// Reads a field for this kind of cache. None if it is missing, empty or malformed: then `Cache-Control`
+    /// counts (RFC 9213 section 2.1).
     fn targeted(response: Head<'_>, name: &[u8]) -> Option<Self> {
         if !response.has(name) {
             return None;
@@ -81,7 +84,7 @@ impl Directives {
             Item::Integer(number) => u32::try_from(number.min(i64::from(SECONDS_MAX))).ok(),
             _ => None,
         };
-        // A lifetime of another type is none that could be read.
+        // A lifetime of another type is invalid.
         let lifetime = Some(seconds.unwrap_or(0));
         match key {
             b"no-store" => self.no_store = flag,
@@ -121,7 +124,7 @@ impl Directives {
         }
     }
 
-    /// Notes fields that are named; false if there are none, or something that is no field.
+    /// Records the named fields; false if the list is empty, or contains a text that is no field name.
     fn withhold(&mut self, names: &[u8]) -> bool {
         if list(names).next().is_none() || !list(names).all(is_token) {
             return false;
@@ -131,24 +134,24 @@ impl Directives {
     }
 }
 
-/// What a request asks of caches. To follow any of it is a cache's choice (RFC 9111 section 5.2.1).
+/// The directives of a request. A cache may ignore each of them (RFC 9111 section 5.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestDirectives {
-    /// `no-store`: the answer is not to be stored.
+    /// `no-store`: the response must not be stored.
     pub no_store: bool,
-    /// `no-cache`, also as `Pragma` where there is no `Cache-Control` (section 5.4).
+    /// `no-cache`, also as `Pragma` without a `Cache-Control` (section 5.4).
     pub no_cache: bool,
-    /// `no-transform`
+    /// The directive `no-transform`.
     pub no_transform: bool,
-    /// `only-if-cached`: 504 instead of a request to the endpoint.
+    /// `only-if-cached`: the client wants a 504 instead of a request to the endpoint.
     pub only_if_cached: bool,
-    /// `max-age`: no older one.
+    /// `max-age`: the response must not be older.
     pub max_age: Option<u32>,
-    /// `min-fresh`: one that stays fresh for so long.
+    /// `min-fresh`: the response has to stay fresh for this long.
     pub min_fresh: Option<u32>,
-    /// `max-stale`: one that is stale by no more; without a number, any.
+    /// `max-stale`: the response may be stale for no longer; any time without a number.
     pub max_stale: Option<u32>,
-    /// `stale-if-error` (RFC 5861 section 4)
+    /// The directive `stale-if-error` (RFC 5861 section 4).
     pub stale_if_error: Option<u32>,
 }
 
@@ -198,25 +201,25 @@ fn set_first(place: &mut Option<u32>, value: Option<u32>) {
     }
 }
 
-/// One directive as it stands there.
+/// One directive, before its interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Directive<'a> {
     name: &'a [u8],
     argument: Argument<'a>,
 }
 
-/// What follows the name of a directive.
+/// The argument of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Argument<'a> {
     None,
     Token(&'a [u8]),
-    /// What stands between the quotes. Escapes are left as they are: neither numbers nor names need one.
+    /// The text between the quotes. Escapes stay: neither numbers nor names need one.
     Quoted(&'a [u8]),
     Invalid,
 }
 
 impl<'a> Argument<'a> {
-    /// Section 5.2 asks to read both forms.
+    /// The text of an argument; section 5.2 requires both forms to be accepted.
     fn text(self) -> Option<&'a [u8]> {
         match self {
             Self::Token(text) | Self::Quoted(text) => Some(text),
@@ -224,7 +227,7 @@ impl<'a> Argument<'a> {
         }
     }
 
-    /// Delta-seconds (section 1.2.2).
+    /// The argument as delta-seconds (section 1.2.2).
     fn seconds(self) -> Option<u32> {
         self.text().and_then(seconds)
     }

@@ -1,4 +1,5 @@
-//! How long a response counts, how old it is, and what that means to a request (RFC 9111 section 4.2, RFC 5861, RFC 8246).
+//! The lifetime and the age of a response, and their consequences for a request (RFC 9111 section 4.2, RFC
+//! 5861, RFC 8246).
 
 use std::time::Duration;
 
@@ -8,58 +9,59 @@ use super::policy::{Policy, is_heuristically_cacheable};
 use super::syntax::{SECONDS_MAX, seconds};
 use crate::date;
 
-/// When the head of a response had come, and how long that took since the request for it began.
+/// The time at which the head of a response had arrived, and the delay since the beginning of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When it came: seconds since 1970.
+    /// Time of arrival, in seconds since 1970.
     pub response: u64,
-    /// Whole seconds that it took. They are not the difference of two times in seconds, which is 1 for a millisecond that a second begins in.
+    /// The delay in whole seconds. It is not the difference of two times in seconds, which can be 1 for a
+    /// millisecond.
     pub delay: u32,
 }
 
 impl Times {
-    /// Of the times since 1970 of a request and its response. A clock that went back makes no delay.
+    /// The times of a request and its response, given since 1970. A clock that was set back causes no delay.
     pub fn between(request: Duration, response: Duration) -> Self {
         let delay = response.saturating_sub(request).as_secs().min(u64::from(SECONDS_MAX));
         Self { response: response.as_secs(), delay: delay as u32 }
     }
 }
 
-/// What decides about the use of a stored response; computed once, when it is stored or validated.
+/// The facts that decide about the use of a stored response; computed once, when it is stored or validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
-    /// Seconds for which it is fresh (section 4.2.1).
+    /// Seconds for which the response is fresh (section 4.2.1).
     pub lifetime: u32,
-    /// Its age when it came (`corrected_initial_age` of section 4.2.3).
+    /// The age at arrival (`corrected_initial_age` of section 4.2.3).
     pub initial_age: u32,
-    /// When it came.
+    /// The time of arrival.
     pub response_time: u64,
-    /// Its `Date`, or when it came: of several responses that match a request, the latest is used.
+    /// The `Date`, or the time of arrival: of several responses that match a request, the latest is used.
     pub date: u64,
-    /// Seconds after the end of its lifetime for which it is used while another is fetched.
+    /// Seconds after the end of the lifetime for which the response is used while another is fetched.
     pub stale_while_revalidate: u32,
-    /// Seconds after the end of its lifetime for which it is used where no other can be had.
+    /// Seconds after the end of the lifetime for which the response is used if no other is available.
     pub stale_if_error: u32,
-    /// It must not be used when it is stale, whatever a request allows (section 4.2.4).
+    /// The response must not be used when it is stale, whatever a request allows (section 4.2.4).
     pub forbids_stale: bool,
-    /// It must be validated before each use.
+    /// The response must be validated before each use.
     pub no_cache: bool,
-    /// It does not change while it is fresh (RFC 8246).
+    /// The response does not change while it is fresh (RFC 8246).
     pub immutable: bool,
-    /// The response itself says how long it is fresh; it is neither a guess nor the route's default.
+    /// The response itself states its lifetime; it is neither a guess nor the route's default.
     pub explicit: bool,
 }
 
 /// Whether a stored response may be used for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it is.
+    /// The response is fresh.
     Fresh,
-    /// As it is: the client takes a stale one (`max-stale`).
+    /// The response is stale, and the client accepts that (`max-stale`).
     Stale,
-    /// As it is, and another one is to be fetched meanwhile.
+    /// The response is used, and another one is fetched meanwhile.
     StaleWhileRevalidate,
-    /// Only once the endpoint has said that it still counts.
+    /// The response is used only after the endpoint has validated it.
     Revalidate,
 }
 
@@ -67,7 +69,7 @@ impl Freshness {
     /// Bytes of [`to_bytes`](Self::to_bytes).
     pub const BYTES: usize = 36;
 
-    /// Reads how long a response counts.
+    /// Determines the freshness of a response.
     pub fn of(
         status: u16,
         response: Head<'_>,
@@ -81,8 +83,9 @@ impl Freshness {
             .or_else(|| implicit_lifetime(status, response, directives, date, times.response, policy));
         let revalidates = directives.no_cache || directives.must_revalidate || directives.proxy_revalidate;
         let forbids_stale = revalidates || directives.s_maxage.is_some();
-        // Section 4.2.4 forbids what an applicable s-maxage forbids. A window that the same response names is the sender's own exception from that,
-        // and content delivery networks understand it so; one that only the route names is none.
+        // Section 4.2.4 forbids stale use after an applicable s-maxage. A window in the same response is the
+        // sender's own exception from that, and content delivery networks treat it so; a window of the route
+        // is none.
         let window = |named: Option<u32>, else_: u32| match named {
             _ if revalidates => 0,
             Some(seconds) => seconds,
@@ -106,29 +109,31 @@ impl Freshness {
         }
     }
 
-    /// Its age in seconds (section 4.2.3), which is what `Age` says. A clock that went back makes nothing younger than it came.
+    /// The age in seconds (section 4.2.3), which is the value of `Age`. A clock that was set back makes no
+    /// response younger than at its arrival.
     pub fn age(&self, now: u64) -> u32 {
         let resident = now.saturating_sub(self.response_time).min(u64::from(SECONDS_MAX)) as u32;
         self.initial_age.saturating_add(resident).min(SECONDS_MAX)
     }
 
-    /// Seconds for which it is still fresh; below 0, for which it has been stale.
+    /// Seconds for which the response is still fresh; negative if it is stale.
     pub fn ttl(&self, now: u64) -> i64 {
         i64::from(self.lifetime) - i64::from(self.age(now))
     }
 
-    /// Whether it is fresh (section 4.2).
+    /// Whether the response is fresh (section 4.2).
     pub fn is_fresh(&self, now: u64) -> bool {
         self.ttl(now) > 0
     }
 
-    /// Whether it may be used for a request. Where requests have no say, `asked` is the default.
+    /// Whether the response may be used for a request. If requests have no influence, `asked` is the default.
     pub fn verdict(&self, now: u64, asked: &RequestDirectives) -> Verdict {
         let (age, ttl) = (self.age(now), self.ttl(now));
         if self.no_cache || asked.no_cache {
             return Verdict::Revalidate;
         }
-        // RFC 8246 section 2: a reload, which says `max-age=0`, is no reason to ask for what does not change.
+        // RFC 8246 section 2: a reload, which has `max-age=0`, is no reason to validate an immutable
+        // response.
         let is_too_old = asked.max_age.is_some_and(|max| age > max) && !(self.immutable && ttl > 0);
         if is_too_old || asked.min_fresh.is_some_and(|min| ttl < i64::from(min)) {
             return Verdict::Revalidate;
@@ -144,7 +149,8 @@ impl Freshness {
         }
     }
 
-    /// Whether it may be used where the endpoint cannot be asked, or answers 500, 502, 503 or 504 (RFC 5861 section 4).
+    /// Whether the response may be used if the endpoint cannot be reached, or answers 500, 502, 503 or 504
+    /// (RFC 5861 section 4).
     pub fn may_serve_on_error(&self, now: u64, asked: &RequestDirectives) -> bool {
         let asked_for = asked.stale_if_error.filter(|_| !self.forbids_stale).unwrap_or(0);
         let window = self.stale_if_error.max(self.stale_while_revalidate).max(asked_for);
@@ -152,7 +158,7 @@ impl Freshness {
         !self.no_cache && (ttl > 0 || -ttl < i64::from(window))
     }
 
-    /// As bytes, for a store that survives a restart.
+    /// Converts to bytes, for a store that survives a restart.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let flags = [self.forbids_stale, self.no_cache, self.immutable, self.explicit];
         let flags = flags.into_iter().rev().fold(0, |bits, flag| bits << 1 | u32::from(flag));
@@ -167,7 +173,7 @@ impl Freshness {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) wrote.
+    /// Reads the form that [`to_bytes`](Self::to_bytes) writes.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
@@ -186,7 +192,7 @@ impl Freshness {
         }
     }
 
-    /// When it can be of no use any more without being validated: neither fresh nor within a window.
+    /// The time from which the response can only be used after validation: neither fresh nor within a window.
     pub fn useless_from(&self) -> u64 {
         let window = self.stale_if_error.max(self.stale_while_revalidate);
         let useful = i64::from(self.lifetime) + i64::from(window) - i64::from(self.initial_age);
@@ -194,12 +200,13 @@ impl Freshness {
     }
 }
 
-/// A date in a head; of several ones the first.
+/// A date in a head; the first of several counts.
 pub(super) fn date_of(head: Head<'_>, name: &[u8], now: u64) -> Option<u64> {
     date::parse(head.value(name)?, now)
 }
 
-/// Section 4.2.1: s-maxage, max-age, Expires less Date, in this order. What cannot be read is in the past.
+/// The explicit lifetime (section 4.2.1): s-maxage, max-age, Expires minus Date, in this order. An invalid
+/// date is in the past.
 fn explicit_lifetime(head: Head<'_>, directives: &Directives, date: u64, now: u64) -> Option<u32> {
     let expires = || {
         let value = head.value(b"expires").filter(|_| !directives.targeted)?;
@@ -209,7 +216,8 @@ fn explicit_lifetime(head: Head<'_>, directives: &Directives, date: u64, now: u6
     directives.s_maxage.or(directives.max_age).or_else(expires)
 }
 
-/// What a response counts for that does not say: the route's default, or a tenth of the time since it was changed (section 4.2.2).
+/// The lifetime of a response that states none: the route's default, or a tenth of the time since its last
+/// modification (section 4.2.2).
 fn implicit_lifetime(
     status: u16,
     head: Head<'_>,
@@ -227,15 +235,15 @@ fn implicit_lifetime(
     })
 }
 
-/// Section 4.2.3.
+/// The response's age at its arrival (section 4.2.3).
 fn initial_age(head: Head<'_>, date: u64, times: Times) -> u32 {
     let apparent = times.response.saturating_sub(date);
     let said = age_value(head).saturating_add(times.delay);
     apparent.max(u64::from(said)).min(u64::from(SECONDS_MAX)) as u32
 }
 
-/// The value of `Age` (section 5.1): of several values the first counts, and one that is no number of seconds is ignored. Where `Age` says
-/// nothing, `Date` still does.
+/// The value of `Age` (section 5.1): the first of several values counts, and an invalid one is ignored.
+/// Without a valid `Age`, `Date` still counts.
 fn age_value(head: Head<'_>) -> u32 {
     let line = head.value(b"age").unwrap_or_default();
     let first = line.split(|&byte| byte == b',').next().unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Request headers that are known to change no response without a word of it in `Vary`.
+//! Request headers that are known to change no response unless its `Vary` names them.
 //!
-//! Frameworks look at headers of their own: for the path below which they run, for the host, for the user, for a key. There are too many to
-//! list, and a new one would be missing. So the list is of the others: what standards define and browsers, proxies and tracing send with any
-//! request. Endpoints that look at one of these are known to name it in `Vary`, or tell clients' addresses apart, which no cache can.
+//! Frameworks read headers of their own: for the path below which they run, for the host, for the user, for a
+//! key. A list of them could not be complete. So this list has the other headers: those that standards
+//! define, and that browsers, proxies and tracing send with any request. Endpoints that read one of these are
+//! known to name it in `Vary`, or use it to distinguish clients' addresses, which no cache can support.
 
 use crate::{Field, Known};
 
-/// Their names in lower case, by length.
+/// The names in lower case, by length.
 const HARMLESS: [&[&[u8]]; 28] = [
     &[],
     &[],
@@ -53,11 +54,12 @@ const HARMLESS: [&[&[u8]]; 28] = [
     &[b"x-datadog-sampling-priority"],
 ];
 
-/// Headers that browsers reserve for themselves begin so (Fetch section 2.2.2): no page can set one.
+/// The beginning of headers that browsers reserve for themselves (Fetch section 2.2.2): no page can set one.
 const RESERVED: &[u8] = b"sec-";
 
-/// Whether a field of a request is known to be harmless. What a proxy knows, it replaces or drops, or tells requests apart by; the others of
-/// its fields are what endpoints behind a proxy trust.
+/// Whether a field of a request is known to be harmless. The proxy replaces or drops the fields that it
+/// knows, or includes them in the key. The exceptions are fields of its own that endpoints behind a proxy
+/// trust.
 pub fn is_harmless(field: &Field, head: &[u8]) -> bool {
     match field.known {
         Known::Other => is_listed(field.name(head)),

@@ -1,10 +1,10 @@
-//! Fields by name, in whichever head.
+//! Fields by name, in any head.
 
 use super::harmless::is_harmless;
 use crate::field::Field;
 use crate::h1::{Fields, Request, Response};
 
-/// The fields of a head, with the bytes that they are positions in.
+/// The fields of a head, with the bytes that their positions refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     bytes: &'a [u8],
@@ -12,7 +12,7 @@ pub struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// `bytes` is the buffer that the head was parsed from.
+    /// Creates a view; `bytes` is the buffer that the head was parsed from.
     pub fn new(bytes: &'a [u8], fields: &'a Fields) -> Self {
         Self { bytes, fields }
     }
@@ -35,12 +35,12 @@ impl<'a> Head<'a> {
             .map(move |field| field.value(self.bytes))
     }
 
-    /// The value of the first line of a name.
+    /// The value of the first line with a name.
     pub fn value(self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields.find_name(self.bytes, name).map(|field| field.value(self.bytes))
     }
 
-    /// Whether there is a line of a name.
+    /// Whether a line has this name.
     pub fn has(self, name: &[u8]) -> bool {
         self.fields.find_name(self.bytes, name).is_some()
     }
@@ -51,12 +51,12 @@ impl<'a> Head<'a> {
         unknown.map(move |field| field.name(self.bytes))
     }
 
-    /// Every field in its order.
+    /// Every field, in order.
     pub(super) fn iter(self) -> impl Iterator<Item = &'a Field> {
         self.fields.iter()
     }
 
-    /// The buffer.
+    /// The bytes that the head's positions refer to.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.bytes
     }

@@ -1,18 +1,18 @@
-//! What a successful change makes of what is stored (RFC 9111 section 4.4).
+//! The stored responses that a successful unsafe request invalidates (RFC 9111 section 4.4).
 
 use super::head::Head;
 
-/// Whether a method may change what it is used on (RFC 9110 section 9.2.1); one that is not known may.
+/// Whether a method may change its target (RFC 9110 section 9.2.1); an unknown method may.
 pub fn is_unsafe(method: &[u8]) -> bool {
     !matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE")
 }
 
-/// Whether a response says that the change was made, or is under way.
+/// Whether a response reports that the change was made, or is being made.
 pub fn is_success(status: u16) -> bool {
     (200..400).contains(&status)
 }
 
-/// Where a request went.
+/// The target of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// `http` or `https`.
@@ -23,8 +23,8 @@ pub struct Origin<'a> {
     pub target: &'a [u8],
 }
 
-/// Path and query of what is invalid after a successful response to an unsafe request, beside the request's own: what its `Location` and `Content-Location`
-/// name, if that is of the same origin. Of another origin nothing is believed.
+/// Path and query of further URLs that a successful response to an unsafe request invalidates: those in its
+/// `Location` and `Content-Location`, if they have the same origin. URLs of another origin are ignored.
 pub fn related<'a>(origin: &'a Origin<'a>, response: Head<'a>) -> impl Iterator<Item = Vec<u8>> + 'a {
     [&b"location"[..], b"content-location"]
         .into_iter()
@@ -32,12 +32,13 @@ pub fn related<'a>(origin: &'a Origin<'a>, response: Head<'a>) -> impl Iterator<
         .filter_map(move |reference| resolve(origin, reference))
 }
 
-/// Resolves a reference (RFC 3986 section 5.2), as far as it stays with the origin: path and query, no fragment.
+/// Resolves a reference (RFC 3986 section 5.2) within the origin: path and query, without the fragment. None
+/// for another origin.
 pub fn resolve(origin: &Origin<'_>, reference: &[u8]) -> Option<Vec<u8>> {
     let reference = &reference[..memchr::memchr(b'#', reference).unwrap_or(reference.len())];
     let rest = match scheme_len(reference) {
         Some(len) if reference[..len].eq_ignore_ascii_case(origin.scheme.as_bytes()) => {
-            // Without an authority it names no page of HTTP.
+            // A reference without an authority names no HTTP resource.
             Some(reference[len + 1..].strip_prefix(b"//")?)
         }
         Some(_) => return None,
@@ -70,7 +71,7 @@ fn resolve_relative(base: &[u8], reference: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Bytes of the scheme, if a reference begins with one.
+/// Length of the scheme; none if a reference has no scheme.
 fn scheme_len(reference: &[u8]) -> Option<usize> {
     let len = reference.iter().position(|byte| b":/?".contains(byte))?;
     let scheme = &reference[..len];
@@ -79,7 +80,7 @@ fn scheme_len(reference: &[u8]) -> Option<usize> {
     (reference[len] == b':' && is_scheme).then_some(len)
 }
 
-/// The port of the scheme may be written or left out.
+/// Whether the authorities are equal. The default port of the scheme may be written or left out.
 fn is_same_authority(origin: &Origin<'_>, other: &[u8]) -> bool {
     let port: &[u8] = if origin.scheme.eq_ignore_ascii_case("https") { b":443" } else { b":80" };
     let plain = |authority| <[u8]>::strip_suffix(authority, port).unwrap_or(authority);
@@ -99,7 +100,7 @@ fn join(path: &[u8], query: Option<&[u8]>) -> Vec<u8> {
     target
 }
 
-/// RFC 3986 section 5.2.4.
+/// Removes dot segments (RFC 3986 section 5.2.4).
 fn without_dots(path: &[u8]) -> Vec<u8> {
     let mut out: Vec<&[u8]> = Vec::new();
     let mut elements = path.strip_prefix(b"/").unwrap_or(path).split(|&byte| byte == b'/').peekable();
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(targets, [&b"/x"[..], b"/b/c/y"]);
     }
 
-    /// RFC 9110 section 9.2.1 and RFC 9111 section 4.4.
+    /// Methods and statuses of RFC 9110 section 9.2.1 and RFC 9111 section 4.4.
     #[test]
     fn changes_that_were_made() {
         assert!(

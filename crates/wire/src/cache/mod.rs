@@ -1,12 +1,15 @@
-//! What a shared cache has to know of HTTP, as functions over heads and numbers: caching (RFC 9111), conditional and range requests
-//! (RFC 9110 sections 13 and 14), stale responses (RFC 5861), immutable ones (RFC 8246), Cache-Status (RFC 9211) and directives for one kind
-//! of cache (RFC 9213).
+//! The parts of HTTP that a shared cache needs, as functions over heads and numbers: caching (RFC 9111),
+//! conditional and range requests (RFC 9110 sections 13 and 14), stale responses (RFC 5861), immutable ones
+//! (RFC 8246), Cache-Status (RFC 9211) and directives for one kind of cache (RFC 9213).
 //!
-//! Never in here: a store, a clock, a policy of a route that is not an argument. Times are seconds since 1970.
+//! Never in here: a store, a clock, a policy of a route that is not an argument. Times are seconds since
+//! 1970.
 //!
-//! The way of a cache through these modules: [`storable`] says whether a response may be kept; [`stored`] writes its head as it is kept,
-//! [`Freshness`] is how old it was and how long it counts, [`Vary`] which requests it answers. When a request comes, [`Freshness::verdict`] says
-//! whether the response may be used, [`conditional`] and [`range`] which part of it the client gets, [`CacheStatus`] what the client is told.
+//! A cache uses these modules in this order: [`storable`] decides whether a response may be stored;
+//! [`stored`] writes the head to store, [`Freshness`] holds its age and lifetime, [`Vary`] the requests that
+//! it answers. For a request, [`Freshness::verdict`] decides whether the response may be used,
+//! [`conditional`] and [`range`] which part of it the client gets, and [`CacheStatus`] is the report to the
+//! client.
 
 pub mod conditional;
 mod dictionary;

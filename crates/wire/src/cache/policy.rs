@@ -1,18 +1,19 @@
-//! What a cache may decide by itself where responses do not say.
+//! The decisions of a cache where responses state nothing.
 
-/// What a route lets its cache do beyond what responses say.
+/// The decisions that a route leaves to its cache where responses state nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'a> {
-    /// Names of fields for caches like this one, the most specific first (RFC 9213).
+    /// Names of fields for this kind of cache, the most specific first (RFC 9213).
     pub targets: &'a [&'a str],
-    /// Seconds for which a response is fresh that does not say; without, a tenth of the time since it was changed.
+    /// Seconds for which a response without a lifetime is fresh; none for a tenth of the time since its last
+    /// change.
     pub default_ttl: Option<u32>,
-    /// Seconds for which a response is fresh at most that does not say.
+    /// The most seconds for which a response without a lifetime is fresh.
     pub heuristic_max: u32,
-    /// How long stale responses may be used that do not say.
+    /// The windows for stale responses that state none themselves.
     pub grace: Grace,
-    /// A response with `Set-Cookie` may be stored if it says itself how long it is fresh. RFC 9111 section 7.3 leaves it at that; where `false`,
-    /// none is stored.
+    /// A response with `Set-Cookie` may be stored if it states its lifetime itself. RFC 9111 section 7.3
+    /// allows this; if `false`, no such response is stored.
     pub cookies_if_explicit: bool,
 }
 
@@ -28,16 +29,16 @@ impl Default for Policy<'_> {
     }
 }
 
-/// For how many seconds a stale response may be used, where the response itself does not say.
+/// Seconds for which a stale response may be used if the response itself states none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grace {
-    /// While another is fetched.
+    /// The window while another response is fetched.
     pub stale_while_revalidate: u32,
-    /// Where no other can be had.
+    /// The window if no other response is available.
     pub stale_if_error: u32,
 }
 
-/// Statuses of responses that may be stored although nothing says how long they are fresh (RFC 9110 section 15.1).
+/// Statuses of responses that may be stored without a stated lifetime (RFC 9110 section 15.1).
 pub(super) fn is_heuristically_cacheable(status: u16) -> bool {
     matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }

@@ -1,40 +1,40 @@
-//! Requests for parts (RFC 9110 section 14): which bytes, and the heads that they get.
+//! Range requests (RFC 9110 section 14): the requested bytes, and the heads of the responses.
 
-/// Ranges in one request; a request for more gets the whole.
+/// The most ranges in one request; a request with more gets the whole representation.
 pub const RANGES_MAX: usize = 16;
 
 /// Bytes from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// The first byte.
+    /// Offset of the first byte.
     pub first: u64,
-    /// The last byte.
+    /// Offset of the last byte.
     pub last: u64,
 }
 
 impl ByteRange {
-    /// How many bytes; never 0.
+    /// The number of bytes; never 0.
     #[expect(clippy::len_without_is_empty, reason = "no range is empty")]
     pub fn len(self) -> u64 {
         self.last - self.first + 1
     }
 }
 
-/// What a `Range` means to a representation.
+/// The result of a `Range` for a representation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranges {
-    /// It is passed over: 200 with everything.
+    /// The field is ignored: 200 with the whole representation.
     Whole,
-    /// 206 with these bytes.
+    /// Status 206 with these bytes.
     One(ByteRange),
-    /// 206 as `multipart/byteranges`, in this order.
+    /// Status 206 as `multipart/byteranges`, in this order.
     Several(Box<[ByteRange]>),
-    /// 416.
+    /// No part of the representation is requested: status 416.
     Unsatisfiable,
 }
 
-/// Reads the value of a `Range` towards a representation of `length` bytes. One that is malformed, of another unit, or asks for more than the whole, is
-/// passed over, as section 14.2 allows.
+/// Parses the value of a `Range` for a representation of `length` bytes. A value that is malformed, of
+/// another unit, or requests more than the whole, is ignored, as section 14.2 allows.
 pub fn parse(value: &[u8], length: u64) -> Ranges {
     let Some(set) = strip_unit(value) else { return Ranges::Whole };
     let mut ranges = Vec::new();
@@ -62,10 +62,10 @@ fn strip_unit(value: &[u8]) -> Option<&[u8]> {
     unit.eq_ignore_ascii_case(b"bytes=").then_some(set)
 }
 
-/// An element that is well-formed.
+/// A well-formed element.
 enum Spec {
     Inside(ByteRange),
-    /// No byte of the representation is in it.
+    /// The representation has no byte of the range.
     Outside,
 }
 
@@ -75,7 +75,7 @@ fn parse_spec(spec: &[u8], length: u64) -> Option<Spec> {
     let (first, last) = (&spec[..dash], &spec[dash + 1..]);
     let (first, last) = if first.is_empty() {
         let wanted = number(last)?;
-        // A suffix of no bytes begins behind the last one.
+        // A suffix of no bytes begins after the last one.
         (if wanted == 0 { length } else { length.saturating_sub(wanted) }, u64::MAX)
     } else {
         (number(first)?, if last.is_empty() { u64::MAX } else { number(last)? })
@@ -102,31 +102,32 @@ pub fn write_content_range(range: ByteRange, length: u64, out: &mut Vec<u8>) {
     out.extend(digits.format(length).as_bytes());
 }
 
-/// Appends the value of `Content-Range` for a 416.
+/// Appends the value of `Content-Range` for a response with status 416.
 pub fn write_unsatisfiable(length: u64, out: &mut Vec<u8>) {
     out.extend(b"bytes */");
     out.extend(itoa::Buffer::new().format(length).as_bytes());
 }
 
-/// A body of several parts (section 14.6). The boundary is up to 70 letters and digits that do not occur in the content, so random ones.
+/// A body of several parts (section 14.6). The boundary consists of up to 70 random letters and digits, so
+/// that it does not occur in the content.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipart<'a> {
-    /// Between the parts.
+    /// The text between the parts.
     pub boundary: &'a str,
-    /// `Content-Type` of the whole representation, if it has one.
+    /// `Content-Type` of the whole representation; none if it has no type.
     pub content_type: Option<&'a [u8]>,
     /// Bytes of the whole representation.
     pub length: u64,
 }
 
 impl Multipart<'_> {
-    /// Appends the value of `Content-Type` for all of it.
+    /// Appends the value of `Content-Type` for the multipart body.
     pub fn write_content_type(&self, out: &mut Vec<u8>) {
         out.extend(b"multipart/byteranges; boundary=");
         out.extend(self.boundary.as_bytes());
     }
 
-    /// Appends what stands before the bytes of a part.
+    /// Appends the bytes before the content of a part.
     pub fn write_part_head(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend(b"\r\n--");
         out.extend(self.boundary.as_bytes());
@@ -139,14 +140,14 @@ impl Multipart<'_> {
         out.extend(b"\r\n\r\n");
     }
 
-    /// Appends what stands behind the last part.
+    /// Appends the bytes after the last part.
     pub fn write_end(&self, out: &mut Vec<u8>) {
         out.extend(b"\r\n--");
         out.extend(self.boundary.as_bytes());
         out.extend(b"--\r\n");
     }
 
-    /// Bytes of all of it, the content of the parts included.
+    /// Length of the body, including the content of the parts.
     pub fn content_length(&self, ranges: &[ByteRange]) -> u64 {
         let mut heads = Vec::new();
         for range in ranges {
@@ -157,7 +158,7 @@ impl Multipart<'_> {
     }
 }
 
-/// Digits and nothing else; more than fit count as the largest number.
+/// Parses digits, and nothing else; a number that is too large counts as the largest number.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -180,7 +181,7 @@ mod tests {
         Ranges::Several(ranges.iter().map(|&(first, last)| ByteRange { first, last }).collect())
     }
 
-    /// Of a representation of 10 bytes. RFC 9110 section 14.1.2 and 14.2.
+    /// Ranges of a representation of 10 bytes (RFC 9110 sections 14.1.2 and 14.2).
     #[test]
     fn ranges_of_ten_bytes() {
         for (value, expected) in [
@@ -203,7 +204,7 @@ mod tests {
             ("bytes=10-20,30-", Ranges::Unsatisfiable),
             ("bytes=-0", Ranges::Unsatisfiable),
             ("bytes=99999999999999999999999-", Ranges::Unsatisfiable),
-            // Malformed, or of another unit.
+            // Malformed values, and values of another unit.
             ("", Ranges::Whole),
             ("bytes", Ranges::Whole),
             ("bytes=", Ranges::Whole),
@@ -218,7 +219,8 @@ mod tests {
             ("bytes 0-1", Ranges::Whole),
             ("bytes =0-1", Ranges::Whole),
             ("items=0-1", Ranges::Whole),
-            // As much as the whole, or more: an attack that multiplies it (RFC 9110 section 17.15).
+            // Ranges of the whole representation, or more: an attack that multiplies the response (RFC 9110
+            // section 17.15).
             ("bytes=0-,0-", Ranges::Whole),
             ("bytes=0-4,5-9", Ranges::Whole),
         ] {
@@ -265,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// The naive reading: each byte of the representation by itself.
+        /// The reference examines each byte of the representation by itself.
         #[test]
         fn a_range_holds_what_the_rfc_says(first in 0_u64..20, last in prop::option::of(0_u64..20), length in 0_u64..15) {
             let value = format!("bytes={first}-{}", last.map_or(String::new(), |last| last.to_string()));

@@ -1,28 +1,28 @@
-//! What a cache tells clients of what it did: `Cache-Status` (RFC 9211).
+//! The report of a cache to clients: `Cache-Status` (RFC 9211).
 
-/// Why a request went on to an endpoint (section 2.2).
+/// The reason for forwarding a request to an endpoint (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// The cache was told to handle no such request.
+    /// The cache is configured not to handle such requests.
     Bypass,
-    /// The method.
+    /// The method is not cached.
     Method,
-    /// Nothing is stored for the URI.
+    /// No response is stored for the URI.
     UriMiss,
-    /// Nothing that is stored for the URI matches the request.
+    /// No response that is stored for the URI matches the request.
     VaryMiss,
-    /// One of both.
+    /// Either of these misses.
     Miss,
-    /// The request asked for it.
+    /// The request requires it.
     Request,
-    /// What is stored is stale.
+    /// The stored response is stale.
     Stale,
-    /// Only a part of it is stored.
+    /// The stored response is incomplete.
     Partial,
 }
 
 impl Forward {
-    /// The token.
+    /// The token in the header.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bypass => "bypass",
@@ -37,31 +37,31 @@ impl Forward {
     }
 }
 
-/// What a cache did for a request.
+/// The handling of a request by a cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CacheStatus<'a> {
-    /// The name of the cache: letters, digits and `-`, a letter first.
+    /// The name of the cache: letters, digits and `-`, beginning with a letter.
     pub cache: &'a str,
-    /// The response is a stored one, and no request was made for it.
+    /// The response comes from the cache, without a request to the endpoint.
     pub hit: bool,
-    /// Why a request was made. With it, `hit` is not told (section 2.1).
+    /// The reason for the request to the endpoint. If it is given, `hit` is not written (section 2.1).
     pub forward: Option<Forward>,
-    /// What the endpoint answered, where that differs from what the client gets: 304.
+    /// The endpoint's status, if it differs from the client's: 304.
     pub forward_status: Option<u16>,
-    /// For how many seconds the response is still fresh.
+    /// Seconds for which the response is still fresh.
     pub ttl: Option<i64>,
     /// The response was stored.
     pub stored: bool,
-    /// The request went along with another one.
+    /// The request was combined with another one.
     pub collapsed: bool,
     /// The key in the cache.
     pub key: Option<&'a str>,
-    /// Anything else; a token.
+    /// A token with further details.
     pub detail: Option<&'a str>,
 }
 
 impl CacheStatus<'_> {
-    /// Appends the value.
+    /// Appends the value of the header.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.cache.as_bytes());
         match self.forward {
@@ -99,7 +99,8 @@ impl CacheStatus<'_> {
     }
 }
 
-/// A string of structured fields (RFC 9651 section 4.1.6), in which only visible ASCII can stand: the rest becomes `?`.
+/// Writes a string of structured fields (RFC 9651 section 4.1.6), which may contain only visible ASCII: any
+/// other character becomes `?`.
 fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in text.bytes() {
@@ -116,7 +117,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// The examples of RFC 9211 section 3, and what could break out of a string.
+    /// The examples of RFC 9211 section 3, and texts that could break out of a string.
     #[test]
     fn what_was_done_is_told() {
         let cache = CacheStatus { cache: "ExampleCache", ..CacheStatus::default() };

@@ -1,4 +1,4 @@
-//! Whether a shared cache may keep a response, and whether that is of use (RFC 9111 sections 3 and 3.5).
+//! Whether a shared cache may store a response, and whether that is useful (RFC 9111 sections 3 and 3.5).
 
 use super::directives::{Directives, RequestDirectives};
 use super::freshness::Freshness;
@@ -9,32 +9,34 @@ use super::vary::Vary;
 /// A response that could be stored, and the request that it answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// The method.
+    /// Method of the request.
     pub method: &'a [u8],
-    /// The request.
+    /// Head of the request.
     pub request: Head<'a>,
-    /// What the request asks of caches.
+    /// Cache directives of the request.
     pub asked: &'a RequestDirectives,
-    /// The status.
+    /// Status of the response.
     pub status: u16,
-    /// The response.
+    /// Head of the response.
     pub response: Head<'a>,
-    /// What the response says to this cache.
+    /// Directives of the response for this cache.
     pub directives: &'a Directives,
-    /// How long it counts.
+    /// Freshness of the response.
     pub freshness: &'a Freshness,
 }
 
-/// Why a response is not stored.
+/// The reason for not storing a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotStorable {
-    /// Only answers to GET are. An answer to POST could be with a `Content-Location` (RFC 9110 section 9.3.3); hardly anybody sends one.
+    /// Only responses to GET are stored. A response to POST could be with a `Content-Location` (RFC 9110
+    /// section 9.3.3), which is hardly ever sent.
     #[error("method")]
     Method,
-    /// An interim response, 304, or one of a status that `must-understand` is about and this cache does not know.
+    /// An interim response, a 304, or a response with `must-understand` and a status that this cache does not
+    /// know.
     #[error("status")]
     Status,
-    /// 206, or whatever but a 200 answers a request for a part: 416 and 400 may be about the part alone.
+    /// A 206, or any response but a 200 to a request for a part: 416 and 400 may concern only the part.
     #[error("partial")]
     Partial,
     /// The response has `no-store`.
@@ -46,22 +48,22 @@ pub enum NotStorable {
     /// The response has `private`.
     #[error("private")]
     Private,
-    /// The request has `Authorization`, and the response does not say that others may have it (section 3.5).
+    /// The request has `Authorization`, and the response does not allow sharing (section 3.5).
     #[error("authorization")]
     Authorization,
-    /// It sets a cookie, and does not say how long it is fresh.
+    /// The response sets a cookie, and does not state its lifetime.
     #[error("set-cookie")]
     SetCookie,
-    /// `Vary: *`: it answers no other request.
+    /// The response has `Vary: *`, so it matches no other request.
     #[error("vary")]
     Vary,
-    /// Nothing says how long it is fresh, or it is stale already, and it could not be validated.
+    /// The response has no lifetime or is already stale, and cannot be validated.
     #[error("no-freshness")]
     NoFreshness,
 }
 
 impl Candidate<'_> {
-    /// Whether it may be stored and could be used.
+    /// Whether the response may be stored and could be used.
     ///
     /// # Errors
     /// The first reason against it.
@@ -94,7 +96,8 @@ impl Candidate<'_> {
     }
 
     fn check_directives(&self) -> Result<(), NotStorable> {
-        // Section 5.2.2.3: to one who understands the status, `no-store` beside `must-understand` says nothing.
+        // Section 5.2.2.3: for a cache that understands the status, `no-store` beside `must-understand` has
+        // no meaning.
         if self.directives.no_store && !self.directives.must_understand {
             return Err(NotStorable::NoStore);
         }
@@ -104,7 +107,7 @@ impl Candidate<'_> {
         if self.asked.no_store { Err(NotStorable::RequestNoStore) } else { Ok(()) }
     }
 
-    /// Section 3.5.
+    /// Whether a response to an authenticated request may be shared (section 3.5).
     fn is_for_everybody(&self) -> bool {
         self.directives.public || self.directives.must_revalidate || self.directives.s_maxage.is_some()
     }
@@ -115,7 +118,8 @@ impl Candidate<'_> {
         })
     }
 
-    /// Section 3, last condition; and whether a later request could be answered with it.
+    /// Whether the last condition of section 3 is met, and a later request could be answered with the
+    /// response.
     fn is_of_use(&self) -> bool {
         let may_be_stored =
             self.freshness.explicit || self.directives.public || is_heuristically_cacheable(self.status);
@@ -126,8 +130,8 @@ impl Candidate<'_> {
     }
 }
 
-/// Final statuses that are known here, as `must-understand` asks (RFC 9111 section 5.2.2.3): those of RFC 9110 section 15, but for 206 and 304, which are
-/// never stored.
+/// Whether a final status is known, as `must-understand` requires (RFC 9111 section 5.2.2.3): those of RFC
+/// 9110 section 15, except 206 and 304, which are never stored.
 fn is_understood(status: u16) -> bool {
     matches!(status, 200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 500..=505)
 }

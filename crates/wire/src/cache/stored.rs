@@ -1,19 +1,20 @@
-//! Heads as a cache keeps them (RFC 9111 sections 3.1 and 3.2).
+//! Heads in the form that a cache stores (RFC 9111 sections 3.1 and 3.2).
 
 use super::directives::Directives;
 use super::head::Head;
 use crate::field::Field;
 use crate::hop_by_hop;
 
-/// Fields of a proxy's own connections that RFC 9111 section 3.1 names beside those of one connection.
+/// Fields of a proxy's own connections that RFC 9111 section 3.1 excludes in addition to hop-by-hop fields.
 const OF_PROXIES: [&[u8]; 3] = [b"proxy-authenticate", b"proxy-authentication-info", b"proxy-authorization"];
 
-/// Fields that describe the content that is stored: a 304, which has none, does not change them (section 3.2).
+/// Fields that describe the stored content: a 304, which has no content, does not change them (section 3.2).
 const OF_CONTENT: [&[u8]; 5] =
     [b"content-encoding", b"content-length", b"content-md5", b"content-range", b"etag"];
 
-/// Appends the head of a response as it is kept: without what is only for one connection, what the response itself wants left out, and `Age`, which is in
-/// [`Freshness`](super::Freshness). The length of the content is left out too where `length` is given, and written anew.
+/// Appends the head of a response in its stored form: without hop-by-hop fields, without the fields that the
+/// response itself withholds, and without `Age`, which is in [`Freshness`](super::Freshness). If `length` is
+/// given, the content's length is written again with this value.
 pub fn write_head(
     status: u16,
     reason: &[u8],
@@ -34,8 +35,8 @@ pub fn write_head(
     out.extend(b"\r\n");
 }
 
-/// Appends the head that a stored one becomes by a 304, or by the 200 of a HEAD (section 4.3.5): each field that the new one has takes the place of all
-/// stored ones of its name, except those that describe the content.
+/// Appends the stored head after an update by a 304, or by the 200 of a HEAD (section 4.3.5): each field of
+/// the new head replaces all stored fields of its name, except those that describe the content.
 pub fn write_updated(
     status: u16,
     reason: &[u8],
@@ -60,7 +61,8 @@ pub fn write_updated(
     out.extend(b"\r\n");
 }
 
-/// Whether the response to a HEAD speaks of the same content as a stored one (section 4.3.5): what both say of it must be the same.
+/// Whether the response to a HEAD describes the same content as a stored one (section 4.3.5): the fields that
+/// both have must be equal.
 pub fn is_same_content(stored: Head<'_>, head: Head<'_>) -> bool {
     [&b"etag"[..], b"last-modified", b"content-length"]
         .iter()

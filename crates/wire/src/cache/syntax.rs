@@ -1,9 +1,9 @@
-//! Forms of values that several fields have.
+//! Forms of values that several fields share.
 
-/// The largest number of seconds; more counts as this (RFC 9111 section 1.2.2).
+/// The largest number of seconds; larger numbers count as this one (RFC 9111 section 1.2.2).
 pub const SECONDS_MAX: u32 = 1 << 31;
 
-/// A number of seconds; digits and nothing else.
+/// Parses a number of seconds: digits, and nothing else.
 pub(super) fn seconds(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
@@ -12,13 +12,14 @@ pub(super) fn seconds(digits: &[u8]) -> Option<u32> {
     Some(digits.iter().fold(0, digit).min(SECONDS_MAX))
 }
 
-/// Whether it could be the name of a field (RFC 9110 section 5.6.2).
+/// Whether a text could be the name of a field (RFC 9110 section 5.6.2).
 pub(super) fn is_token(text: &[u8]) -> bool {
     let is_mark = |byte: &u8| b"!#$%&'*+-.^_`|~".contains(byte);
     !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
-/// The elements of a list in which quoted texts may hold commas. A quote that does not end is no quote, so that it hides nothing.
+/// The elements of a list in which quoted texts may contain commas. A quote without an end is no quote, so it
+/// hides nothing.
 pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -30,7 +31,7 @@ pub(super) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     .filter(|element| !element.is_empty())
 }
 
-/// Bytes up to the comma that ends the first element.
+/// Length up to the comma that ends the first element.
 fn element_len(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(&byte) = text.get(at) {
@@ -43,7 +44,7 @@ fn element_len(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Bytes of the quoted text that begins here, both quotes included.
+/// Length of the quoted text that begins here, including both quotes.
 fn quoted_len(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {

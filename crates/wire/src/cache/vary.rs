@@ -1,19 +1,20 @@
-//! Which requests a stored response answers beside the one that it was made for (RFC 9111 section 4.1).
+//! The further requests that a stored response answers (RFC 9111 section 4.1).
 
 use super::head::Head;
 use super::syntax::{elements, is_token};
 use crate::field::list;
 
-/// The names in a response's `Vary`: in lower case, each once, sorted. Empty where there is no `Vary`.
+/// The names in a response's `Vary`: in lower case, unique, sorted. Empty without a `Vary`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Vary {
     names: Box<[Box<[u8]>]>,
-    /// How many of the names the response itself does not say.
+    /// The number of names that the response itself does not contain.
     implied: usize,
 }
 
-/// Request headers that a proxy replaces by what it knows of each client and each request. What the endpoint saw in them is not what the
-/// next client says in them, so that a response that varies by one answers no other request.
+/// Request headers that a proxy replaces by its own value for each client and each request. The endpoint's
+/// value differs from the value that the next client sends, so a response that varies by one matches no other
+/// request.
 const REPLACED: [&[u8]; 7] = [
     b"b3",
     b"traceparent",
@@ -24,20 +25,21 @@ const REPLACED: [&[u8]; 7] = [
     b"x-request-id",
 ];
 
-/// How values of a field are compared.
+/// The comparison of a field's values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Byte by byte: not a list, or one with a grammar of its own.
+    /// The values are compared byte by byte: the field is no list, or has a grammar of its own.
     Exact,
-    /// As a list: white space around commas, and in which lines the elements stand, say nothing.
+    /// The values are lists: white space around commas has no meaning, and elements may be in several lines.
     List,
-    /// As a list of tokens in any letter case. The order counts: of two that a client likes as much, servers give the first.
+    /// The values are lists of tokens in any letter case. The order counts: of two that a client likes
+    /// equally, servers select the first.
     Preferences,
 }
 
 impl Vary {
-    /// Reads the `Vary` of a response. None for `*`, among whatever else, for what is no list of names, and for headers that a proxy
-    /// replaces: such a response answers no other request.
+    /// Reads the `Vary` of a response. None for `*`, for a malformed list, and for headers that a proxy
+    /// replaces: such a response matches no other request.
     pub fn of(response: Head<'_>) -> Option<Self> {
         let mut names = Vec::new();
         for name in response.values(b"vary").flat_map(list) {
@@ -52,7 +54,7 @@ impl Vary {
         Some(Self { names: names.into(), implied: 0 })
     }
 
-    /// The same, with names that the response does not say and may have been made by all the same.
+    /// Adds names that the response does not contain, although it may depend on them.
     #[must_use]
     pub fn with_implied<'a>(self, names: impl Iterator<Item = &'a [u8]>) -> Self {
         let said = self.names.len();
@@ -63,31 +65,32 @@ impl Vary {
         Self { implied: all.len() - said, names: all.into() }
     }
 
-    /// Whether there are names that the response does not say.
+    /// Whether names are implied that the response does not contain.
     pub fn has_implied(&self) -> bool {
         self.implied > 0
     }
 
-    /// Whether a field is named.
+    /// Whether the names include a field.
     pub fn has(&self, name: &[u8]) -> bool {
         self.names().any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// Whether there are no names, so that the response answers all requests.
+    /// Whether the list is empty, so that the response matches all requests.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The names.
+    /// The names of the fields.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.names.iter().map(AsRef::as_ref)
     }
 
-    /// Appends the secondary key of a request: what it says in the fields that are named. Two requests with the same key get the same response.
-    /// Nothing where there are no names.
+    /// Appends the secondary key of a request: its values of the named fields. Two requests with the same key
+    /// get the same response. Without names, nothing is appended.
     pub fn write_key(&self, request: Head<'_>, key: &mut Vec<u8>) {
         for name in self.names() {
-            // Each value is told from the next one by its length, and one that is missing from an empty one by its sign.
+            // Each value is separated from the next one by its length, and a missing one is distinguished
+            // from an empty one by its sign.
             if !request.has(name) {
                 key.push(b'-');
                 continue;
@@ -108,7 +111,7 @@ impl Vary {
         key.into()
     }
 
-    /// Whether a request has this secondary key. `scratch` is memory to use again.
+    /// Whether a request has this secondary key. The memory of `scratch` is reused.
     pub fn matches(&self, request: Head<'_>, key: &[u8], scratch: &mut Vec<u8>) -> bool {
         if self.is_empty() {
             return true;
@@ -122,7 +125,7 @@ impl Vary {
 fn form_of(name: &[u8]) -> Form {
     match name {
         b"accept-charset" | b"accept-encoding" | b"accept-language" => Form::Preferences,
-        // What a server makes of these depends on each byte; nothing is known of white space in them.
+        // Servers interpret these byte by byte: white space in them may matter.
         b"authorization" | b"cookie" | b"origin" | b"referer" | b"user-agent" => Form::Exact,
         _ => Form::List,
     }
@@ -156,7 +159,7 @@ fn write_list<'a>(elements: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     }
 }
 
-/// Without white space, in lower case.
+/// The element without white space, in lower case.
 fn compact(element: &[u8]) -> Vec<u8> {
     element.iter().filter(|byte| !b" \t".contains(byte)).map(u8::to_ascii_lowercase).collect()
 }

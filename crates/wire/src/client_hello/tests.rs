@@ -19,7 +19,7 @@ fn sni(host: &[u8]) -> Vec<u8> {
     extension(SERVER_NAME, &vector16(&name(HOST_NAME, host)))
 }
 
-/// A hello with these extensions; none for no list of them at all.
+/// A hello with these extensions; none for a hello without a list of extensions.
 fn message(extensions: Option<&[u8]>) -> Vec<u8> {
     let mut body = vec![3, 3];
     body.extend([7; RANDOM_BYTES]);
@@ -158,7 +158,7 @@ proptest! {
         }
     }
 
-    /// However a hello is damaged, its prefixes never tell a name that the whole does not.
+    /// However a hello is damaged, its prefixes never contain a name that the whole does not contain.
     #[test]
     fn no_prefix_tells_a_wrong_name(
         at in 0_usize..120,

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::Coding::{Brotli, Gzip, Zstd};
 use super::*;
+use crate::cache::Head;
 use crate::h1::parse_response;
 
 fn accepted(values: &[&str]) -> Accepted {
@@ -14,7 +15,7 @@ fn of_head<T>(lines: &str, read: impl Fn(u16, &[u8], &Fields) -> T) -> T {
     read(parsed.status, head.as_bytes(), &parsed.fields)
 }
 
-/// What is chosen where all are on offer, zstd first, brotli next: by the rules of RFC 9110 section 12.5.3.
+/// The choice if all codings are offered, zstd first, brotli next: by the rules of RFC 9110 section 12.5.3.
 #[test]
 fn weights_decide_and_then_the_order_of_the_offer() {
     let table: &[(&[&str], Option<Coding>)] = &[
@@ -24,9 +25,9 @@ fn weights_decide_and_then_the_order_of_the_offer() {
         (&["*"], Some(Zstd)),
         (&["compress;q=0.5, gzip;q=1.0"], Some(Gzip)),
         (&["gzip;q=1.0, identity; q=0.5, *;q=0"], Some(Gzip)),
-        // Rule 1: nothing is said.
+        // Rule 1: the client sends no field.
         (&[], None),
-        // Rule 2: identity is refused, and what is left is taken; nothing may be left.
+        // Rule 2: identity is refused, and another accepted coding is chosen, if one exists.
         (&["identity;q=0, gzip;q=0.1"], Some(Gzip)),
         (&["identity;q=0"], None),
         (&["identity;q=0, *"], Some(Zstd)),
@@ -43,7 +44,7 @@ fn weights_decide_and_then_the_order_of_the_offer() {
         (&["gzip, deflate, br, zstd"], Some(Zstd)),
         (&["gzip;q=0.5, identity"], None),
         (&["gzip;q=0.5, *;q=0.7"], Some(Zstd)),
-        // Several fields are one list (section 5.3); empty members are nothing (section 5.6.1).
+        // Several fields are one list (section 5.3); empty members are ignored (section 5.6.1).
         (&["deflate", "gzip"], Some(Gzip)),
         (&[", ,gzip,, "], Some(Gzip)),
         // Letter case, and the alias (section 8.4.1.3).
@@ -51,13 +52,13 @@ fn weights_decide_and_then_the_order_of_the_offer() {
         (&["x-gzip"], Some(Gzip)),
         (&["X-GZIP;q=0"], None),
         (&["gzip\t;\tq=1"], Some(Gzip)),
-        // What is no qvalue (section 12.4.2) is no member.
+        // An invalid qvalue (section 12.4.2) excludes the member.
         (&["gzip;q=1.1"], None),
         (&["gzip;q=-1"], None),
         (&["gzip;q=0.1234, br;q=0.2"], Some(Brotli)),
         (&["gzip;q=, br;q=x, zstd;q=1."], Some(Zstd)),
         (&["gzip;q=1.000"], Some(Gzip)),
-        // Names that only begin like a coding's.
+        // Names that only begin with the name of a coding.
         (&["gzipped, br1, zst"], None),
         (&["gzip;level=9;q=0"], None),
         (&["gzip;q=0, gzip"], None),
@@ -86,7 +87,7 @@ fn codings_of_responses_are_told_apart() {
         ("200 OK|content-encoding: x-gzip", Coded::Known(Gzip)),
         ("200 OK|Content-Encoding: br", Coded::Known(Brotli)),
         ("200 OK|Content-Encoding: identity, zstd", Coded::Known(Zstd)),
-        // Applied one after the other (section 8.4).
+        // Codings that are applied one after the other (section 8.4).
         ("200 OK|Content-Encoding: gzip, br", Coded::Other),
         ("200 OK|Content-Encoding: gzip|Content-Encoding: gzip", Coded::Other),
         ("200 OK|Content-Encoding: aes128gcm", Coded::Other),
@@ -101,20 +102,20 @@ fn what_may_not_be_coded_stays_as_it_is() {
     let table = [
         ("200 OK|Content-Type: text/html", None),
         ("404 Not Found", None),
-        // Sections 15.2, 15.3.5, 15.3.6, 15.3.7 and 15.4.5.
+        // Statuses of sections 15.2, 15.3.5, 15.3.6, 15.3.7 and 15.4.5.
         ("204 No Content", Some(Bar::Status)),
         ("205 Reset Content", Some(Bar::Status)),
         ("206 Partial Content|Content-Range: bytes 0-1/2", Some(Bar::Status)),
         ("304 Not Modified", Some(Bar::Status)),
         ("101 Switching Protocols", Some(Bar::Status)),
-        // Section 14.4.
+        // Range requests (RFC 9110 section 14.4).
         ("200 OK|Content-Range: bytes 0-1/2", Some(Bar::Range)),
-        // RFC 9111 section 5.2.2.6.
+        // The directive `no-transform` (RFC 9111 section 5.2.2.6).
         ("200 OK|Cache-Control: no-transform", Some(Bar::NoTransform)),
         ("200 OK|Cache-Control: max-age=1 ,NO-Transform", Some(Bar::NoTransform)),
         ("200 OK|Cache-Control: public|Cache-Control: no-transform", Some(Bar::NoTransform)),
         ("200 OK|Cache-Control: no-transformation", None),
-        // RFC 9530.
+        // Digests of the content (RFC 9530).
         ("200 OK|Content-Digest: sha-256=:x:", Some(Bar::Digest)),
         ("200 OK|Repr-Digest: sha-256=:x:", Some(Bar::Digest)),
         ("200 OK|Content-MD5: x", Some(Bar::Digest)),
@@ -152,7 +153,11 @@ fn vary_is_said_once() {
         ("200 OK|Vary: Accept-Encodings", false),
     ];
     for (lines, expected) in table {
-        assert_eq!(of_head(lines, |_, head, fields| varies_by_coding(head, fields)), expected, "{lines}");
+        assert_eq!(
+            of_head(lines, |_, head, fields| varies_by_coding(Head::new(head, fields).values(b"vary"))),
+            expected,
+            "{lines}"
+        );
     }
 }
 

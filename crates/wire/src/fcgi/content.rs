@@ -7,17 +7,17 @@ use super::stderr::Stderr;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     records: Records,
-    /// What is missing of the length that the head has told; none where it has told none.
+    /// Bytes of the announced length that are still missing; none if no length was announced.
     missing: Option<u64>,
-    /// Bytes of content at the front of the input, which the records have counted off.
+    /// Bytes of content at the front of the input, which the records have already counted.
     begun: usize,
-    /// What stands at the front of the input and is too much.
+    /// Bytes at the front of the input that exceed the length.
     surplus: usize,
-    /// What the application has said of errors meanwhile.
+    /// The application's error output so far.
     pub stderr: Stderr,
 }
 
-/// What the front of some input means to the body.
+/// The meaning of the front of some input for the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentPiece {
     /// `skip` bytes of framing, then `len` bytes of content.
@@ -29,18 +29,18 @@ pub(crate) enum ContentPiece {
 }
 
 impl Content {
-    /// A body that begins where the records stand after the head, of which the last piece held `begun` bytes more. More than `length` is
-    /// passed over, as by nginx.
+    /// Creates the decoder of a body that begins at the present position of the records, in which the last
+    /// piece contained `begun` more bytes. Content beyond `length` is skipped, as by nginx.
     pub fn new(records: Records, begun: usize, length: Option<u64>, stderr: Stderr) -> Self {
         Self { records, missing: length, begun, surplus: 0, stderr }
     }
 
-    /// Whether nothing more belongs to the body.
+    /// Whether the body has ended.
     pub(crate) fn is_done(&self) -> bool {
         self.missing == Some(0) || (self.begun == 0 && self.records.is_done() && self.missing.is_none())
     }
 
-    /// Says what the front of `input` is; the caller must take all of it.
+    /// Classifies the front of `input`; the caller must consume all of it.
     pub(crate) fn decode(&mut self, input: &[u8]) -> Result<ContentPiece, InvalidRecord> {
         let mut at = std::mem::take(&mut self.surplus).min(input.len());
         loop {
@@ -61,14 +61,15 @@ impl Content {
                     at += len;
                 }
                 Piece::More { skip } => return Ok(ContentPiece::More { skip: at + skip }),
-                // One that ends before its length has come can be told from a whole one by the client alone if it is cut off here.
+                // If a body that ends before its length is cut off here, the client can distinguish it from a
+                // complete one.
                 Piece::End { .. } if self.missing.is_some() => return Err(InvalidRecord),
                 Piece::End { skip, .. } => return Ok(ContentPiece::End { skip: at + skip }),
             }
         }
     }
 
-    /// Counts content off, as much as belongs to the body. Returns how much that is.
+    /// Counts content as far as it belongs to the body. Returns the counted length.
     fn take(&mut self, len: usize) -> usize {
         let taken = self.missing.map_or(len, |missing| missing.min(len as u64) as usize);
         self.missing = self.missing.map(|missing| missing - taken as u64);
@@ -88,7 +89,7 @@ mod tests {
     const STDERR: &[u8] = b"\x01\x07\0\x01\0\x03\0\0oh\n";
     const END: &[u8] = b"\x01\x03\0\x01\0\x08\0\0\0\0\0\0\0\0\0\0";
 
-    /// The body, what was said of errors, and whether it came to its end.
+    /// The body, the text of the error output, and whether the body reached its end.
     fn read(input: &[u8], length: Option<u64>) -> Result<(Vec<u8>, Option<String>, bool), InvalidRecord> {
         let mut content = Content::new(Records::default(), 0, length, Stderr::default());
         let (mut body, mut at) = (Vec::new(), 0);

@@ -2,20 +2,21 @@
 
 use super::record::InvalidRecord;
 
-/// What is said of the connection, which is not the one to the application, and the status, which goes elsewhere.
+/// Fields about the connection, which is another than the application's, and the status, which is forwarded
+/// separately.
 const DROPPED: &[&[u8]] = &[b"status", b"connection", b"transfer-encoding", b"upgrade"];
 
-/// Looks for the end of a head, of which each byte is looked at once, in however many pieces it comes.
+/// Searches for the end of a head. Each byte is examined once, however many pieces the head arrives in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadEnd {
-    /// Where the last line begins.
+    /// The offset of the last line.
     line: usize,
     scanned: usize,
 }
 
 impl HeadEnd {
-    /// Bytes of the head at the front of `bytes`, with its empty line; none if it is not complete yet, and more is to come at the end of
-    /// the same bytes. Lines may end with or without CR.
+    /// Length of the head at the front of `bytes`, with its empty line; none if it is incomplete, in which
+    /// case further bytes are appended to the same bytes. Lines may end with or without CR.
     pub fn find(&mut self, bytes: &[u8]) -> Option<usize> {
         while let Some(at) = memchr::memchr(b'\n', &bytes[self.scanned..]) {
             let end = self.scanned + at;
@@ -30,11 +31,11 @@ impl HeadEnd {
     }
 }
 
-/// Appends the head as one of HTTP/1. The status is what `Status` says, 302 where there is a `Location`, and 200 otherwise. What the lines
-/// hold is left to the parser of HTTP/1.
+/// Appends the head in the form of HTTP/1. The status is that of `Status`, 302 with a `Location`, and 200
+/// otherwise. The parser of HTTP/1 checks the contents of the lines.
 ///
 /// # Errors
-/// The status is none of a final response.
+/// The status is not that of a final response.
 pub fn write_response_head(head: &[u8], out: &mut Vec<u8>) -> Result<(), InvalidRecord> {
     let value_of = |wanted: &[u8]| {
         lines(head).find_map(|line| {
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(written(head).unwrap(), "HTTP/1.1 200 OK\r\nX-A: 1\r\nContent-Length: 3\r\n\r\n");
     }
 
-    /// Nothing becomes a second head, or a field that the first parser did not see.
+    /// No line becomes a second head, or a field that the first parser did not see.
     #[test]
     fn a_line_cannot_hold_another() {
         for head in ["A: b\rC: d\r\n\r\n", "A: b\n C: d\n\n", "A b\n\n", "A : b\n\n", "Status: 200 a\rb\n\n"]

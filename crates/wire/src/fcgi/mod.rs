@@ -1,7 +1,8 @@
-//! `FastCGI` 1.0, as a web server speaks it with an application that answers requests (the role of a responder).
-//! <https://fastcgi-archives.github.io/FastCGI_Specification.html> is its specification; sections are of that.
+//! `FastCGI` 1.0, as a web server speaks it with an application in the role of a responder. Its specification
+//! is <https://fastcgi-archives.github.io/FastCGI_Specification.html>; section numbers refer to it.
 //!
-//! There is one request to a connection, which the application closes behind it: `FCGI_KEEP_CONN` is not set, as by nginx.
+//! A connection has a single request, and the application closes it afterwards: `FCGI_KEEP_CONN` is not set,
+//! as by nginx.
 
 mod content;
 mod head;

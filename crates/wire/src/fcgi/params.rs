@@ -1,10 +1,11 @@
-//! Parameters: pairs of names and values (section 3.4), and those that the fields of a request become (RFC 3875 section 4.1.18).
+//! Parameters: pairs of names and values (section 3.4), and the conversion of a request's fields to
+//! parameters (RFC 3875 section 4.1.18).
 
-/// Fields of a connection that is not the one to the application. `Proxy` would be taken for a setting of its environment
-/// (CVE-2016-5385).
+/// Fields about the client's connection, which is another than the application's. `Proxy` would be taken for
+/// a setting of the application's environment (CVE-2016-5385).
 const DROPPED: &[&[u8]] = &[b"connection", b"keep-alive", b"te", b"transfer-encoding", b"upgrade", b"proxy"];
 
-/// Parameters without the prefix of those that are made from fields, in whose place they also stand.
+/// Parameters without the prefix, made from a field in addition to its parameter with the prefix.
 const CONTENT: &[(&[u8], &[u8])] =
     &[(b"CONTENT_TYPE", b"content-type"), (b"CONTENT_LENGTH", b"content-length")];
 
@@ -22,7 +23,7 @@ pub fn write_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// The names and values of parameters; they end where something is malformed.
+/// The names and values of parameters, up to the first malformed one.
 pub fn pairs(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     std::iter::from_fn(move || {
         let (name_len, value_len) = (split_len(&mut bytes)?, split_len(&mut bytes)?);
@@ -46,9 +47,10 @@ fn split_len(bytes: &mut &[u8]) -> Option<usize> {
     Some(len)
 }
 
-/// Appends, to the parameters that `out` holds already, those that the fields of a request's head become, as nginx does: `HTTP_` and the
-/// field's name, values of the same name joined, beside the type and the length of the content. What is there already stays, and so does
-/// what comes first of two fields whose names differ but come to the same.
+/// Appends the parameters that nginx makes of a request's fields to the parameters in `out`: `HTTP_` and the
+/// field's name, with the values of equal names joined, and type and length of the content. A parameter in
+/// `out` takes precedence; if the names of two fields differ but lead to the same parameter, the first field
+/// takes precedence.
 pub fn write_fields(head: &[u8], out: &mut Vec<u8>) {
     let given = out.clone();
     let is_given = |name: &[u8]| pairs(&given).any(|(given, _)| given == name);
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(written[1..4], ["CONTENT_LENGTH=3", "HTTP_COOKIE=a=b; c=d", "HTTP_X_A=1, 2"]);
     }
 
-    /// Else a client could set what the proxy sets, under a name that comes to the same.
+    /// Otherwise a client could replace a field of the proxy, by a name that leads to the same parameter.
     #[test]
     fn what_comes_first_stays() {
         let written =

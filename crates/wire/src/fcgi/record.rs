@@ -9,13 +9,14 @@
 
 /// Bytes before the content of each record.
 pub const HEADER_BYTES: usize = 8;
-/// Most bytes of content in a record that is written here: the most of all that keep the next record aligned without padding.
+/// The most bytes of content in a written record: the largest size that keeps the next record aligned without
+/// padding.
 pub const RECORD_CONTENT_BYTES_MAX: usize = 65_528;
 /// The record that ends the body of a request.
 pub const STDIN_END: [u8; HEADER_BYTES] = header(STDIN, 0);
 
 const VERSION: u8 = 1;
-/// Any but 0, which stands for the connection itself.
+/// The id of the request: any number but 0, which stands for the connection itself.
 const REQUEST_ID: u16 = 1;
 
 const BEGIN_REQUEST: u8 = 1;
@@ -31,7 +32,7 @@ const BEGIN_RESPONDER: [u8; 8] = [0, 1, 0, 0, 0, 0, 0, 0];
 const END_BYTES: usize = 8;
 /// `protocolStatus` of a request that was answered.
 const REQUEST_COMPLETE: u8 = 0;
-/// `protocolStatus` of a request that the application had no room for.
+/// `protocolStatus` of a request that the application was too busy for.
 const OVERLOADED: u8 = 2;
 
 /// Bytes that no application may send here.
@@ -39,33 +40,33 @@ const OVERLOADED: u8 = 2;
 #[error("malformed FastCGI record")]
 pub struct InvalidRecord;
 
-/// What the front of some input from an application is.
+/// The meaning of the front of some input from an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// `skip` bytes of framing, then `len` bytes of the response.
     Stdout {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
         /// Bytes of the response, at least one.
         len: usize,
     },
-    /// `skip` bytes of framing, then `len` bytes of what the application has to say of errors.
+    /// `skip` bytes of framing, then `len` bytes of the application's error output.
     Stderr {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
         /// Bytes of text, at least one.
         len: usize,
     },
     /// `skip` bytes of framing, and then more input is needed.
     More {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
     },
-    /// The response ends; `skip` bytes of framing were its last.
+    /// The response ends with `skip` bytes of framing.
     End {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
-        /// The application had no room for the request, and has not looked at it.
+        /// The application was too busy for the request, and has not read it.
         is_overloaded: bool,
     },
 }
@@ -101,8 +102,8 @@ impl Records {
         matches!(self.state, State::Done { .. })
     }
 
-    /// Says what the front of `input` is. Content is counted off at once; the caller must take all of it. A header that is not complete is
-    /// left for the next call.
+    /// Classifies the front of `input`. Content is counted at once; the caller must consume all of it. An
+    /// incomplete header is left for the next call.
     ///
     /// # Errors
     /// The framing is malformed; no later byte can be trusted.
@@ -140,8 +141,8 @@ impl Records {
         }
     }
 
-    /// Reads the header at the front, and all of a record that ends the request. Returns how many bytes that were; none if they have not
-    /// all come.
+    /// Reads the header at the front, or the whole record that ends the request. Returns the number of read
+    /// bytes; none if they are incomplete.
     fn begin(&mut self, input: &[u8]) -> Result<Option<usize>, InvalidRecord> {
         let Some((&[version, kind, id_high, id_low, high, low, padding, _], rest)) =
             input.split_first_chunk::<HEADER_BYTES>()
@@ -159,7 +160,7 @@ impl Records {
             }
             END_REQUEST if usize::from(len) == END_BYTES => {
                 let Some(end) = rest.first_chunk::<END_BYTES>() else { return Ok(None) };
-                // Status of the application, which is its own affair, then that of the protocol.
+                // The status of the application is ignored; the status of the protocol follows it.
                 let is_overloaded = match end[4] {
                     REQUEST_COMPLETE => false,
                     OVERLOADED => true,
@@ -187,7 +188,8 @@ pub fn stdin_header(len: usize) -> [u8; HEADER_BYTES] {
     header(STDIN, len as u16)
 }
 
-/// Appends the beginning of a request and its parameters. `pairs` are those, as [`write_pair`](super::write_pair) writes them.
+/// Appends the beginning of a request and its parameters. `pairs` are the parameters as
+/// [`write_pair`](super::write_pair) writes them.
 pub fn write_begin(pairs: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&header(BEGIN_REQUEST, BEGIN_RESPONDER.len() as u16));
     out.extend_from_slice(&BEGIN_RESPONDER);
@@ -228,7 +230,7 @@ mod tests {
         record(END_REQUEST, &[0, 0, 0, 9, protocol_status, 0, 0, 0], 0)
     }
 
-    /// What came by both streams, and how the response ended; none where it has not.
+    /// The content of both streams, and the end of the response; none if it has not ended.
     type Seen = (Vec<u8>, Vec<u8>, Option<bool>);
 
     /// Feeds `input` in pieces that end at `cuts`.

@@ -1,6 +1,6 @@
-//! What an application has to say of errors beside its response.
+//! Error output of an application beside its response.
 
-/// Most bytes that are kept of one response.
+/// The most bytes of one response's error output that are stored.
 const STDERR_BYTES_MAX: usize = 2 << 10;
 
 /// The beginning of an application's stream of errors.
@@ -11,15 +11,15 @@ pub struct Stderr {
 }
 
 impl Stderr {
-    /// Keeps more of it, as far as there is room.
+    /// Stores more of the stream, as far as it has room.
     pub fn push(&mut self, text: &[u8]) {
         let room = STDERR_BYTES_MAX - self.text.len();
         self.is_cut |= text.len() > room;
         self.text.extend_from_slice(&text[..text.len().min(room)]);
     }
 
-    /// Takes what has come, for a log: without the line break at its end, and with an ellipsis where it was longer. None where nothing
-    /// has come.
+    /// Takes the stored text for a log: without the line break at its end, and with an ellipsis if it was
+    /// cut. None if it is empty.
     pub fn take(&mut self) -> Option<String> {
         let Self { text, is_cut } = std::mem::take(self);
         let mut text = String::from_utf8_lossy(text.trim_ascii_end()).into_owned();

@@ -1,19 +1,19 @@
-//! Message bodies: how long they are, and what of a piece of input belongs to them (RFC 9112 section 6).
+//! Message bodies: their length, and the part of an input that belongs to them (RFC 9112 section 6).
 
 use super::chunked::Chunked;
 use super::decoded::{Decoded, InvalidBody};
 use crate::fcgi::{Content, ContentPiece};
 
-/// How a message's body is delimited.
+/// The delimitation of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// There is none.
+    /// The message has no body.
     Empty,
-    /// So many bytes, at least one.
+    /// The body has this length, at least one byte.
     Length(u64),
     /// Transfer coding `chunked`.
     Chunked,
-    /// Up to the end of the connection; responses only.
+    /// The body ends with the connection; responses only.
     UntilClose,
 }
 
@@ -27,18 +27,18 @@ impl Body {
 /// Follows a body through its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BodyDecoder {
-    /// So many bytes are to come.
+    /// The number of bytes that have not arrived.
     Length(u64),
-    /// See [`Chunked`].
+    /// The decoder of the `chunked` coding.
     Chunked(Chunked),
-    /// Everything is content.
+    /// All input is content.
     UntilClose,
-    /// See [`Content`]: of a response that did not come by HTTP. On the heap, since hardly any does.
+    /// The decoder of a `FastCGI` response. It is boxed, because hardly any response needs it.
     FastCgi(Box<Content>),
 }
 
 impl BodyDecoder {
-    /// A decoder at the body's first byte.
+    /// Creates a decoder for the body's first byte.
     pub fn new(body: Body) -> Self {
         match body {
             Body::Empty => Self::Length(0),
@@ -48,7 +48,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether nothing more belongs to the body.
+    /// Whether the body has ended.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Length(remaining) => *remaining == 0,
@@ -58,7 +58,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Says what the front of `input` is. Content is counted off at once; the caller must take all of it.
+    /// Classifies the front of `input`. Content is counted at once; the caller must consume all of it.
     ///
     /// # Errors
     /// The framing is malformed; no later byte can be trusted.
@@ -82,10 +82,10 @@ impl BodyDecoder {
         }
     }
 
-    /// The input has ended. Ok if the body ends with it.
+    /// Handles the end of the input. Ok if the body ends with it.
     ///
     /// # Errors
-    /// More was announced than has come.
+    /// The body is shorter than announced.
     pub fn finish(&mut self) -> Result<(), InvalidBody> {
         match self {
             Self::UntilClose => {

@@ -8,15 +8,17 @@
 //! ```
 
 use super::decoded::{Decoded, InvalidBody};
+use super::malformed::Malformed;
 use super::scan::{Scanner, Stop};
 
-/// Bytes in a line with a chunk's size and its extensions; extensions are passed over, so that few are enough.
+/// Length in bytes of a line with a chunk's size and extensions. Extensions are ignored, so a low bound
+/// suffices.
 const SIZE_LINE_BYTES_MAX: usize = 256;
-/// Bytes in all trailer fields together.
+/// Length in bytes of the trailer section.
 const TRAILER_BYTES_MAX: usize = 8 << 10;
 const TRAILER_FIELDS_MAX: usize = 64;
 
-/// Follows a chunked body through its input.
+/// Decoder of a chunked body: tracks which part of the coding the input is at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunked {
     state: State,
@@ -40,7 +42,7 @@ impl Chunked {
         self.state == State::Done
     }
 
-    /// Says what the front of `input` is; see [`Decoded`]. A line that is not complete is left for the next call.
+    /// Classifies the front of `input`; see [`Decoded`]. An incomplete line is left for the next call.
     pub(super) fn decode(&mut self, input: &[u8]) -> Result<Decoded, InvalidBody> {
         let mut at = 0;
         loop {
@@ -84,27 +86,24 @@ impl Chunked {
     }
 }
 
-/// Bytes of the trailer section, its empty line included; none if its end has not come.
+/// Length of the trailer section with its empty line; none if it is incomplete.
 fn trailers_len(bytes: &[u8]) -> Result<Option<usize>, InvalidBody> {
     let mut scanner = Scanner::new(bytes);
-    for _ in 0..=TRAILER_FIELDS_MAX {
-        let is_complete = match scanner.field() {
-            Ok(Some(_)) => continue,
-            Ok(None) => true,
-            Err(Stop::Incomplete) => false,
-            Err(Stop::Malformed(_)) => return Err(InvalidBody::Trailers),
-        };
-        let len = if is_complete { scanner.position() } else { bytes.len() };
-        return if len > TRAILER_BYTES_MAX {
-            Err(InvalidBody::Trailers)
-        } else {
-            Ok(is_complete.then_some(len))
-        };
-    }
-    Err(InvalidBody::Trailers)
+    let mut count = 0;
+    let scanned = scanner.fields(|_| {
+        count += 1;
+        if count > TRAILER_FIELDS_MAX { Err(Malformed::TooManyFields) } else { Ok(()) }
+    });
+    let is_complete = match scanned {
+        Ok(()) => true,
+        Err(Stop::Incomplete) => false,
+        Err(Stop::Malformed(_)) => return Err(InvalidBody::Trailers),
+    };
+    let len = if is_complete { scanner.position() } else { bytes.len() };
+    if len > TRAILER_BYTES_MAX { Err(InvalidBody::Trailers) } else { Ok(is_complete.then_some(len)) }
 }
 
-/// Length of the line at the front, its CRLF included; none if its end has not come.
+/// Length of the first line with its CRLF; none if it is incomplete.
 fn line_len(input: &[u8], max: usize) -> Result<Option<usize>, InvalidBody> {
     match memchr::memchr(b'\n', &input[..input.len().min(max)]) {
         Some(at) if at > 0 && input[at - 1] == b'\r' => Ok(Some(at + 1)),
@@ -114,13 +113,13 @@ fn line_len(input: &[u8], max: usize) -> Result<Option<usize>, InvalidBody> {
     }
 }
 
-/// `1*HEXDIG [ BWS chunk-ext ]`; the extensions' meaning is passed over, their bytes must be text.
+/// Parses `1*HEXDIG [ BWS chunk-ext ]`. Extensions are ignored, but their bytes must be text.
 fn parse_size_line(line: &[u8]) -> Result<u64, InvalidBody> {
     let digits = line.iter().take_while(|b| b.is_ascii_hexdigit()).count();
     let extensions = line[digits..].trim_ascii_start();
     let is_extension = extensions.first().is_none_or(|&b| b == b';');
     let is_text = extensions.iter().all(|&b| b == b'\t' || (b >= b' ' && b != 0x7f));
-    // White space may stand only before an extension; fifteen digits cannot overflow.
+    // White space is allowed before an extension only. Fifteen digits cannot overflow.
     let has_stray_space = extensions.is_empty() && digits < line.len();
     if digits == 0 || digits > 15 || !is_extension || !is_text || has_stray_space {
         return Err(InvalidBody::Chunk);
@@ -130,7 +129,8 @@ fn parse_size_line(line: &[u8]) -> Result<u64, InvalidBody> {
         .fold(0, |size, &digit| size << 4 | u64::from(char::from(digit).to_digit(16).unwrap_or(0))))
 }
 
-/// Writes the line before a chunk of `len` bytes, which must not be zero: that would end the body.
+/// Writes the line before a chunk of `len` bytes. `len` must not be zero, because a chunk of no bytes ends
+/// the body.
 pub fn write_chunk_head(len: usize, out: &mut Vec<u8>) {
     let (bytes, start) = chunk_head(len);
     out.extend_from_slice(&bytes[start..]);
@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Feeds `input` in pieces that end at `cuts`; returns the content and what is left.
+    /// Feeds `input` in pieces that end at `cuts`. Returns the content and the offset at which the body ends.
     fn decode(input: &[u8], cuts: &[usize]) -> Result<Option<(Vec<u8>, usize)>, InvalidBody> {
         let mut chunked = Chunked::default();
         let mut content = Vec::new();

@@ -1,15 +1,15 @@
-//! What a piece of input means to a body, however that is delimited.
+//! The meaning of an input for a body, whatever the delimitation.
 
-/// A body that is not what its framing says.
+/// A body that contradicts its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBody {
-    /// Not of the form of RFC 9112 section 7.1.
+    /// The chunk does not have the form of RFC 9112 section 7.1.
     #[error("malformed chunk")]
     Chunk,
-    /// Trailer fields that are malformed, or too many.
+    /// The trailer fields are malformed, or too many.
     #[error("malformed trailers")]
     Trailers,
-    /// Not of the form of `FastCGI`, or shorter than announced.
+    /// The record does not have the form of `FastCGI`, or the body is shorter than announced.
     #[error("malformed record")]
     Record,
     /// The connection ended first.
@@ -17,26 +17,26 @@ pub enum InvalidBody {
     Truncated,
 }
 
-/// What the front of some input means to a body.
+/// The meaning of the front of some input for a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// `skip` bytes of framing, then `len` bytes of content.
     Data {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
-        /// Content.
+        /// Length of the content.
         len: usize,
     },
     /// `skip` bytes of framing, and then more input is needed.
     More {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
     },
-    /// The body ends; `skip` bytes of framing were its last, of which the trailer fields are the part from `trailers`.
+    /// The body ends with `skip` bytes of framing, of which the trailer fields are the part from `trailers`.
     End {
-        /// Framing to be passed over.
+        /// The length of framing to be skipped.
         skip: usize,
-        /// Where in that framing trailer fields begin; `skip` less 2 (an empty line) where there are none.
+        /// Offset of trailer fields in that framing; `skip` minus 2 (an empty line) without trailers.
         trailers: usize,
     },
 }

@@ -1,4 +1,4 @@
-/// Why a head or a body is refused. Each is counted under its name.
+/// The reason for refusing a head or a body. Each is counted under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The request or status line is not of the form of RFC 9112 section 3 or 4.
@@ -19,10 +19,10 @@ pub enum Malformed {
     /// A line begins with white space (RFC 9112 section 5.2).
     #[error("obsolete line folding")]
     ObsoleteFold,
-    /// White space between name and colon (RFC 9112 section 5.1).
+    /// A name has white space before its colon (RFC 9112 section 5.1).
     #[error("white space before a header's colon")]
     SpaceBeforeColon,
-    /// More than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
+    /// The head has more than [`FIELDS_MAX`](super::FIELDS_MAX) fields.
     #[error("too many headers")]
     TooManyFields,
     /// The request line is longer than allowed.
@@ -31,34 +31,34 @@ pub enum Malformed {
     /// The head, or one line of it, is longer than allowed.
     #[error("head too large")]
     HeadTooLarge,
-    /// HTTP/1.1 without a host (RFC 9112 section 3.2).
+    /// A head of HTTP/1.1 has no host (RFC 9112 section 3.2).
     #[error("no Host")]
     MissingHost,
-    /// More than one `Host` (RFC 9112 section 3.2).
+    /// The head has more than one `Host` (RFC 9112 section 3.2).
     #[error("more than one Host")]
     DuplicateHost,
-    /// A `Host` that is none.
+    /// The value of `Host` is no host.
     #[error("malformed Host")]
     Host,
-    /// `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.1).
+    /// The head has both `Content-Length` and `Transfer-Encoding` (RFC 9112 section 6.1).
     #[error("both Content-Length and Transfer-Encoding")]
     ConflictingFraming,
-    /// `Content-Length` repeated, or no number.
+    /// `Content-Length` is repeated, or no number.
     #[error("malformed Content-Length")]
     ContentLength,
-    /// A transfer coding other than `chunked` alone, or one in HTTP/1.0.
+    /// The transfer coding is not `chunked` alone, or the version is HTTP/1.0.
     #[error("unsupported Transfer-Encoding")]
     TransferEncoding,
-    /// An `Expect` other than `100-continue` (RFC 9110 section 10.1.1).
+    /// `Expect` is not `100-continue` (RFC 9110 section 10.1.1).
     #[error("unsupported Expect")]
     Expect,
-    /// A field that speaks of one connection, where there is none of HTTP/1 (RFC 9113 section 8.2.2).
+    /// A field concerns an HTTP/1 connection, which does not exist (RFC 9113 section 8.2.2).
     #[error("header that HTTP/2 does not have")]
     ForbiddenField,
-    /// Another protocol is asked for in a way that cannot be passed on.
+    /// The request for another protocol cannot be forwarded.
     #[error("unsupported protocol")]
     Upgrade,
-    /// A target with a bad escape, a NUL, or that leaves the root.
+    /// The target has a bad escape or a NUL, or leaves the root.
     #[error("malformed target")]
     Target,
 }

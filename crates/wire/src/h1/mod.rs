@@ -1,5 +1,5 @@
-//! HTTP/1.0 and 1.1 (RFC 9112), as strict as an intermediary must be: what two readers could frame differently is
-//! refused, never repaired.
+//! HTTP/1.0 and 1.1 (RFC 9112), as strict as an intermediary must be: a message that two readers could frame
+//! differently is refused, never repaired.
 
 mod body;
 mod chunked;

@@ -9,57 +9,58 @@ use super::version::Version;
 use crate::field::Known;
 use crate::host;
 
-/// How long a request head may be, in bytes.
+/// The longest request head, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestLimits {
-    /// The request line, and any other line.
+    /// Bound of the request line, and of each other line.
     pub line_bytes_max: usize,
-    /// All of it.
+    /// Bound of the whole head.
     pub head_bytes_max: usize,
 }
 
 /// A request head: positions in the buffer that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Bytes of the head, the empty line included.
+    /// Length of the head, including the empty line.
     pub len: usize,
-    /// First byte; empty lines before the request line are passed over (RFC 9112 section 2.2).
+    /// Position of the first byte; empty lines before the request line are skipped (RFC 9112 section 2.2).
     pub start: usize,
-    /// Where the method stands.
+    /// Position of the method.
     pub method: Range<usize>,
-    /// Where the target stands.
+    /// Position of the target.
     pub target: Range<usize>,
-    /// What the target is.
+    /// Form of the target.
     pub form: TargetForm,
     /// The version in the request line.
     pub version: Version,
-    /// Where the host stands that the request is for; empty if it names none.
+    /// Position of the host of the request; empty if it names none.
     pub host: Range<usize>,
-    /// `Expect: 100-continue`.
+    /// Whether the client waits for a 100 (`Expect: 100-continue`).
     pub expects_continue: bool,
-    /// The fields.
+    /// Fields of the head.
     pub fields: Fields,
 }
 
 /// Forms of a request target (RFC 9112 section 3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TargetForm {
-    /// `/path?query`
+    /// The origin form, `/path?query`.
     #[default]
     Origin,
-    /// `http://host/path`: the path begins at this offset in the buffer; equal to the target's end for an empty path.
+    /// The absolute form, `http://host/path`. The path begins at this offset in the buffer, which equals the
+    /// target's end for an empty path.
     Absolute {
-        /// Where the path begins.
+        /// Offset of the path.
         path: usize,
     },
-    /// `host:port`, for CONNECT.
+    /// The authority form, `host:port`, for CONNECT.
     Authority,
-    /// `*`, for OPTIONS.
+    /// The asterisk form, `*`, for OPTIONS.
     Asterisk,
 }
 
 impl Request {
-    /// Whether the client means to use the connection again (RFC 9112 section 9.3).
+    /// Whether the client keeps the connection open for further requests (RFC 9112 section 9.3).
     pub fn is_persistent(&self) -> bool {
         !self.fields.close && (self.version == Version::Http11 || self.fields.keep_alive)
     }
@@ -73,8 +74,8 @@ impl Request {
         }
     }
 
-    /// Whether it asks for another protocol (RFC 9110 section 7.8) and can have it: the wish of one with a body is passed
-    /// over, since the other protocol could not begin before the body has ended.
+    /// Whether the request asks for another protocol (RFC 9110 section 7.8) and may switch to it. `Upgrade`
+    /// on a request with a body is ignored: the other protocol could not begin before the body has ended.
     pub fn is_upgrade(&self) -> bool {
         self.version == Version::Http11
             && self.fields.upgrade
@@ -88,8 +89,9 @@ impl Request {
     }
 }
 
-/// Where a slash is missing in the target of a head, between host and query: `http://host?query` is valid, and its origin form is `/?query`
-/// (RFC 9112 section 3.2.1). Only with the slash is that a part of the head.
+/// Position in a head where the target lacks a slash between host and query. `http://host?query` is valid and
+/// has the origin form `/?query` (RFC 9112 section 3.2.1), which is a part of the head only once the slash is
+/// inserted.
 pub fn missing_slash(head: &[u8]) -> Option<usize> {
     let start = head.iter().take_while(|b| b"\r\n".contains(b)).count();
     let target_start = start + memchr::memchr(b' ', &head[start..])? + 1;
@@ -100,7 +102,7 @@ pub fn missing_slash(head: &[u8]) -> Option<usize> {
     (head[end] == b'?').then_some(end)
 }
 
-/// Bytes of the scheme with which a target begins that names a host.
+/// Length of the scheme of a target in absolute form; none for other forms.
 fn scheme_len(target: &[u8]) -> Option<usize> {
     let schemes = [&b"http://"[..], b"https://"];
     let begins =
@@ -108,10 +110,11 @@ fn scheme_len(target: &[u8]) -> Option<usize> {
     schemes.iter().find(begins).map(|scheme| scheme.len())
 }
 
-/// Reads a request head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
+/// Reads a request head from the front of `bytes`; none if it is incomplete. The memory of `fields` is
+/// reused.
 ///
 /// # Errors
-/// What makes the head malformed, which no further byte could mend.
+/// The head is malformed, whatever bytes follow.
 pub fn parse_request(
     bytes: &[u8],
     limits: RequestLimits,
@@ -122,10 +125,12 @@ pub fn parse_request(
 }
 
 impl Request {
-    /// Becomes the request head at the front of `bytes`. False if that is not complete yet, and nothing that this says counts.
+    /// Reads the request head at the front of `bytes` into `self`. Returns false if the head is incomplete;
+    /// the contents of
+    /// `self` are then unspecified.
     ///
     /// # Errors
-    /// What makes the head malformed, which no further byte could mend.
+    /// The head is malformed, whatever bytes follow.
     pub fn parse(&mut self, bytes: &[u8], limits: RequestLimits) -> Result<bool, Malformed> {
         self.fields.clear();
         let scanned = self.scan(bytes);
@@ -140,7 +145,7 @@ impl Request {
         }
     }
 
-    /// Reads the positions of everything.
+    /// Fills in the positions.
     fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let mut scanner = Scanner::new(bytes);
         let found = scanner.skip_empty_lines();
@@ -155,7 +160,7 @@ impl Request {
         Ok(())
     }
 
-    /// Settles form, host and expectation once the fields are known.
+    /// Determines form, host and expectation from the fields.
     fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.fields.check_framing(self.version)?;
         self.fields.drop_listed(bytes);
@@ -167,7 +172,7 @@ impl Request {
         if self.version == Version::Http11 && host_field.is_none() {
             return Err(Malformed::MissingHost);
         }
-        if host_field.as_ref().is_some_and(|range| !host::is_valid(&bytes[range.clone()])) {
+        if host_field.as_ref().is_some_and(|range| !host::is_valid_at(bytes, range.clone())) {
             return Err(Malformed::Host);
         }
         self.host = host_field.unwrap_or(0..0);
@@ -192,7 +197,7 @@ impl Request {
         Ok(())
     }
 
-    /// RFC 9112 section 3.2.2: the host of an absolute target counts, and `Host` is ignored.
+    /// Applies the host of an absolute target, which replaces `Host` (RFC 9112 section 3.2.2).
     fn settle_absolute(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         let target = &bytes[self.target.clone()];
         let scheme_len = scheme_len(target).ok_or(Malformed::StartLine)?;
@@ -200,7 +205,7 @@ impl Request {
         let authority_len = rest.iter().position(|b| b"/?#".contains(b)).unwrap_or(rest.len());
         let begin = self.target.start + scheme_len;
         self.host = begin..begin + authority_len;
-        if authority_len == 0 || !host::is_valid(&bytes[self.host.clone()]) {
+        if authority_len == 0 || !host::is_valid_at(bytes, self.host.clone()) {
             return Err(Malformed::Host);
         }
         if rest.get(authority_len).is_some_and(|&b| b != b'/') {
@@ -211,7 +216,7 @@ impl Request {
     }
 }
 
-/// Whether what has come of a head passes a limit already.
+/// The limit that the received part of a head exceeds; none within the limits.
 fn too_long(bytes: &[u8], start: usize, limits: RequestLimits) -> Option<Malformed> {
     if bytes.len() <= limits.line_bytes_max {
         return None;

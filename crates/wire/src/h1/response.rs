@@ -11,15 +11,15 @@ use super::version::Version;
 /// A response head: positions in the buffer that it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
-    /// Bytes of the head, the empty line included.
+    /// Length of the head, including the empty line.
     pub len: usize,
-    /// Three digits.
+    /// Status code, of three digits.
     pub status: u16,
-    /// Where the reason phrase stands; it may be empty.
+    /// Position of the reason phrase; it may be empty.
     pub reason: Range<usize>,
     /// The version in the status line.
     pub version: Version,
-    /// The fields.
+    /// Fields of the head.
     pub fields: Fields,
 }
 
@@ -29,12 +29,12 @@ impl Response {
         !self.fields.close && (self.version == Version::Http11 || self.fields.keep_alive)
     }
 
-    /// 1xx: another response follows.
+    /// Whether the status is 1xx: another response follows.
     pub fn is_interim(&self) -> bool {
         self.status < 200
     }
 
-    /// What follows the head (RFC 9112 section 6.3, in its order).
+    /// The body after the head (RFC 9112 section 6.3, in its order).
     pub fn body(&self, answers_head: bool) -> Body {
         if answers_head || self.is_interim() || self.status == 204 || self.status == 304 {
             return Body::Empty;
@@ -46,20 +46,22 @@ impl Response {
     }
 }
 
-/// Reads a response head from the front of `bytes`; none if it is not complete yet. `fields` is memory to use again.
+/// Parses a response head at the front of `bytes`; none if it is incomplete. The memory of `fields` is
+/// reused.
 ///
 /// # Errors
-/// What makes the head malformed, which no further byte could mend.
+/// The head is malformed, whatever bytes follow.
 pub fn parse_response(bytes: &[u8], fields: Fields) -> Result<Option<Response>, Malformed> {
     let mut response = Response { fields, ..Response::default() };
     Ok(response.parse(bytes)?.then_some(response))
 }
 
 impl Response {
-    /// Becomes the response head at the front of `bytes`. False if that is not complete yet, and nothing that this says counts.
+    /// Parses the response head at the front of `bytes` into `self`. Returns false if the head is incomplete;
+    /// the contents of `self` are then unspecified.
     ///
     /// # Errors
-    /// What makes the head malformed, which no further byte could mend.
+    /// The head is malformed, whatever bytes follow.
     pub fn parse(&mut self, bytes: &[u8]) -> Result<bool, Malformed> {
         self.fields.clear();
         match self.scan(bytes) {
@@ -69,8 +71,8 @@ impl Response {
         }
     }
 
-    /// Checks the framing once the fields are known. A 1xx or 204 must not have a `Content-Length` (RFC 9110 section 8.6): clients of HTTP/2
-    /// would wait for the content, or break the stream off.
+    /// Checks the framing once the fields are known. A 1xx or 204 must not have a `Content-Length` (RFC 9110
+    /// section 8.6): clients of HTTP/2 would wait for the content, or reset the stream.
     fn finish(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.fields.check_framing(self.version)?;
         self.fields.drop_listed(bytes);
@@ -80,7 +82,7 @@ impl Response {
         Ok(())
     }
 
-    /// Reads the positions of everything.
+    /// Fills in the positions.
     fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let mut scanner = Scanner::new(bytes);
         scanner.skip_empty_lines()?;

@@ -1,9 +1,9 @@
 /// HTTP/1 versions (RFC 9112 section 2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// HTTP/1.0
+    /// Version 1.0 (RFC 1945).
     Http10,
-    /// HTTP/1.1
+    /// Version 1.1 (RFC 9112).
     #[default]
     Http11,
 }

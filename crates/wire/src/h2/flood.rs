@@ -1,9 +1,9 @@
-//! Frames that cost more to take than to send: told from traffic by their number.
+//! Detection of floods: frames that cost more to handle than to send, counted apart from useful traffic.
 //!
-//! Rapid resets, CONTINUATION and small DATA frames are bounded by the `h2` crate; what is left are frames that it answers or
-//! passes over one by one: PING, SETTINGS, PRIORITY, `WINDOW_UPDATE`, `RST_STREAM`, empty DATA and unknown ones. A connection
-//! has a budget of them, which grows with time and with the requests and data that they may belong to. What has begun and does
-//! not end, as a head that comes byte by byte, is told too.
+//! Rapid resets, CONTINUATION and small DATA frames are bounded by the `h2` crate. It answers or ignores the
+//! following frames one by one: PING, SETTINGS, PRIORITY, `WINDOW_UPDATE`, `RST_STREAM`, empty DATA and
+//! unknown ones. A connection has a budget for them, which grows with time and with the requests and data
+//! that they may belong to. Unfinished frames, such as a head that arrives byte by byte, are reported too.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ pub struct Flood;
 /// A frame or header block that has begun and not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begun {
-    /// When its first byte came.
+    /// Time of arrival of its first byte.
     pub since: Duration,
-    /// Bytes of it that have come, those of the headers of its frames included.
+    /// Number of its bytes that have arrived, including the headers of its frames.
     pub bytes: usize,
 }
 
@@ -26,46 +26,46 @@ pub struct Begun {
 pub struct FloodGuard {
     received: Frames,
     sent: Frames,
-    /// Frames that may still come.
+    /// Number of frames that may still arrive.
     budget: u32,
-    /// When the budget last grew with time.
+    /// The last time at which the budget grew with time.
     refilled: Duration,
-    /// When the frame or header block began that has not ended yet.
+    /// The time at which the unfinished frame or header block began.
     begun: Option<Duration>,
 }
 
-/// Where frames begin in one direction of a connection.
+/// The positions of frames in one direction of a connection.
 #[derive(Clone, Debug)]
 struct Frames {
     /// Bytes until the next frame's header.
     skip: usize,
-    /// The header so far, and of `RST_STREAM` the error code behind it.
+    /// The received part of the header, and the error code after it for `RST_STREAM`.
     header: [u8; FRAME_HEADER_BYTES + CODE_BYTES],
     filled: usize,
     /// The type of the frame whose bytes are skipped.
     kind: u8,
     /// A header block has begun, and its last frame has not (RFC 9113 section 6.10).
     is_in_block: bool,
-    /// Nothing was unfinished at some point since this was last asked for.
+    /// Nothing was unfinished at some moment since the last query.
     has_rested: bool,
-    /// Bytes of what has begun and not ended.
+    /// Bytes of the unfinished frame or header block.
     unfinished: usize,
 }
 
-/// What is to be known of a frame.
+/// The properties of a frame that decide about the budget.
 struct Frame {
     kind: u8,
     flags: u8,
     len: usize,
-    /// Only of `RST_STREAM`.
+    /// The error code; only for `RST_STREAM`.
     code: [u8; CODE_BYTES],
 }
 
-/// RFC 9113 section 4.1.
+/// Length of a frame's header (RFC 9113 section 4.1).
 const FRAME_HEADER_BYTES: usize = 9;
-/// RFC 9113 section 6.4.
+/// Length of an error code (RFC 9113 section 6.4).
 const CODE_BYTES: usize = 4;
-/// RFC 9113 section 3.4.
+/// Length of the client's preface (RFC 9113 section 3.4).
 const PREFACE_BYTES: usize = 24;
 
 const DATA: u8 = 0;
@@ -74,21 +74,21 @@ const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
-/// RFC 9113 section 7.
+/// The error code `PROTOCOL_ERROR` (RFC 9113 section 7).
 const PROTOCOL_ERROR: [u8; CODE_BYTES] = [0, 0, 0, 1];
 
-/// Frames without use that a connection may send at once.
+/// Useless frames that a connection may send at once.
 const BURST_FRAMES: u32 = 1000;
-/// Frames without use for each second: keep-alive and round-trip measurements need a few.
+/// Useless frames for each second: keep-alive and round-trip measurements need a few.
 const FRAMES_PER_SECOND: u32 = 100;
-/// Frames that may come with each request.
+/// Frames that may accompany each request.
 const FRAMES_PER_REQUEST: u32 = 8;
-/// Frames that may answer each DATA frame that is sent: window updates for stream and connection, and a PING that
+/// Frames that may answer each sent DATA frame: window updates for stream and connection, and a PING that
 /// measures.
 const FRAMES_PER_DATA: u32 = 4;
 
 impl FloodGuard {
-    /// A guard for a connection at its preface.
+    /// Creates a guard for a connection at its preface.
     pub fn new(now: Duration) -> Self {
         Self {
             received: Frames::after(PREFACE_BYTES),
@@ -99,16 +99,16 @@ impl FloodGuard {
         }
     }
 
-    /// The frame or header block that the peer has begun, and of which the end has not come. Content is left out: who waits for it has a
-    /// time limit of their own.
+    /// The unfinished frame or header block of the peer. Content is left out, because its reader has a time
+    /// limit of its own.
     pub fn begun(&self) -> Option<Begun> {
         Some(Begun { since: self.begun?, bytes: self.received.unfinished })
     }
 
-    /// Takes note of bytes that were received. `now` is time on any clock that does not go back.
+    /// Examines received bytes. `now` is time on any clock that does not go back.
     ///
     /// # Errors
-    /// More frames of a kind have come than a client has use for: the connection is to end.
+    /// The client has sent more frames of a kind than it has use for: the connection has to end.
     pub fn received(&mut self, bytes: &[u8], now: Duration) -> Result<(), Flood> {
         let mut budget = self.budget;
         let mut spent = 0_u32;
@@ -131,7 +131,7 @@ impl FloodGuard {
         Ok(())
     }
 
-    /// Takes note of bytes that were sent. Returns how many streams they reset because a request was malformed.
+    /// Examines sent bytes. Returns the number of streams that they reset because of a malformed request.
     pub fn sent(&mut self, bytes: &[u8]) -> u32 {
         let (mut budget, mut malformed) = (self.budget, 0);
         self.sent.follow(bytes, |frame| match frame.kind {
@@ -164,7 +164,7 @@ impl Frames {
         }
     }
 
-    /// Whether nothing has begun that has not ended, but for content.
+    /// Whether nothing but content is unfinished.
     fn is_at_rest(&self) -> bool {
         self.filled == 0 && !self.is_in_block && (self.skip == 0 || self.kind == DATA)
     }
@@ -202,7 +202,7 @@ impl Frames {
         }
     }
 
-    /// Bytes that tell what is to be known of a frame; of an incomplete header, those of a header.
+    /// Length of the bytes that describe a frame; for an incomplete header, the length of a header.
     fn wanted(&self) -> usize {
         let is_reset = self.filled >= FRAME_HEADER_BYTES
             && self.header[3] == RST_STREAM
@@ -276,7 +276,7 @@ mod tests {
             guard.received(bytes, seconds(1)).unwrap();
             assert_eq!(guard.begun(), begun, "{bytes:?}");
         }
-        // Byte by byte it stays begun; one that follows another begins anew.
+        // A block that arrives byte by byte stays begun; a following one begins again.
         let mut guard = guard();
         for (second, byte) in (0..).zip(&block[..block.len() - 1]) {
             guard.received(&[*byte], seconds(second)).unwrap();

@@ -6,24 +6,24 @@ use crate::h1::Malformed;
 /// The pseudo-header fields of a request (RFC 9113 section 8.3.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pseudo<'a> {
-    /// `:method`
+    /// The field `:method`, such as `GET`.
     pub method: &'a [u8],
-    /// `:authority`
+    /// The field `:authority`: host and port.
     pub authority: Option<&'a [u8]>,
-    /// `:path`; none for CONNECT.
+    /// The field `:path`; none for CONNECT.
     pub path: Option<&'a [u8]>,
-    /// `:protocol` of an extended CONNECT (RFC 8441).
+    /// The field `:protocol` of an extended CONNECT (RFC 8441).
     pub protocol: Option<&'a [u8]>,
 }
 
-/// Appends the HTTP/1.1 head that says what a request says. `has_body` tells that content may follow; without a
-/// `content-length` the head then says `transfer-encoding: chunked`.
+/// Appends a request's head in the form of HTTP/1.1. `has_body` means that content may follow; without a
+/// `content-length` the head then has `transfer-encoding: chunked`.
 ///
-/// An extended CONNECT for WebSocket becomes the `Upgrade` of RFC 6455 with `websocket_key`. What would mean something else in
-/// HTTP/1 than it does in HTTP/2 is refused; the rest is left to the parser that reads the head.
+/// An extended CONNECT for WebSocket becomes the `Upgrade` of RFC 6455 with `websocket_key`. A field with
+/// another meaning in HTTP/1 than in HTTP/2 is refused; the parser of the head checks the rest.
 ///
 /// # Errors
-/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2), or a request that HTTP/1 cannot say.
+/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2), or a request that HTTP/1 cannot express.
 pub fn write_request_head<'a>(
     pseudo: Pseudo<'_>,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -56,7 +56,7 @@ pub fn write_request_head<'a>(
     for (name, value) in fields {
         let known = Known::of(name);
         match (known, pseudo.authority) {
-            // RFC 9113 section 8.3.1: a server should treat a request as malformed in which the two differ.
+            // RFC 9113 section 8.3.1: a server should treat a request as malformed if the two differ.
             (Known::Host, Some(authority)) if !value.eq_ignore_ascii_case(authority) => {
                 return Err(Malformed::DuplicateHost);
             }
@@ -87,7 +87,8 @@ pub fn write_request_head<'a>(
     Ok(())
 }
 
-/// Appends the HTTP/1.1 head that says what a response says. `has_body` as in [`write_request_head`].
+/// Appends a response's head in the form of HTTP/1.1. `has_body` has the same meaning as in
+/// [`write_request_head`].
 ///
 /// # Errors
 /// A field that HTTP/2 does not have (RFC 9113 section 8.2.2).
@@ -116,7 +117,8 @@ pub fn write_response_head<'a>(
     Ok(())
 }
 
-/// Appends trailer fields as lines. Those that frame or route a message may not stand there (RFC 9110 section 6.5.1).
+/// Appends trailer fields as lines. Fields that frame or route a message are not allowed (RFC 9110 section
+/// 6.5.1).
 pub fn write_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
     for (name, value) in fields {
         let line = out.len();
@@ -126,8 +128,8 @@ pub fn write_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, ou
     }
 }
 
-/// The fields of a head or of trailers that were written as HTTP/1, less those that HTTP/2 has no use for (RFC 9113 section 8.2.2,
-/// RFC 8441 section 5). A start line is passed over.
+/// The fields of a head or of trailers in the form of HTTP/1, without those that HTTP/2 has no use for (RFC
+/// 9113 section 8.2.2, RFC 8441 section 5). A start line is skipped.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
     let mut rest = head;
     std::iter::from_fn(move || {
@@ -146,7 +148,7 @@ pub fn lines(head: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
     })
 }
 
-/// Fields that speak of an HTTP/1 connection (RFC 9113 section 8.2.2).
+/// Whether a field concerns an HTTP/1 connection (RFC 9113 section 8.2.2).
 fn is_forbidden(known: Known) -> bool {
     matches!(
         known,
@@ -158,7 +160,8 @@ fn is_forbidden(known: Known) -> bool {
     )
 }
 
-/// A value with a line break would be two lines. One with white space at an end is malformed (RFC 9113 section 8.2.1).
+/// Writes a line. A value with a line break is refused, because it would be two lines; a value with white
+/// space at an end is malformed (RFC 9113 section 8.2.1).
 fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     if name.is_empty() || !name.iter().all(|&b| IN_NAME[b as usize]) {
         return Err(Malformed::FieldName);
@@ -175,7 +178,7 @@ fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malfor
     Ok(())
 }
 
-/// Bytes that a name may have: none in upper case (RFC 9113 section 8.2.1).
+/// The bytes that a name may contain: no upper-case letters (RFC 9113 section 8.2.1).
 static IN_NAME: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
@@ -187,7 +190,7 @@ static IN_NAME: [bool; 256] = {
     table
 };
 
-/// Whether it can stand in a request line.
+/// Whether a text is allowed in a request line.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| b > b' ' && b != 0x7f)
 }

@@ -1,8 +1,8 @@
-//! HTTP/2 (RFC 9113) at its border: heads translated to and from HTTP/1, and floods told from traffic.
+//! HTTP/2 (RFC 9113) at its border: heads translated to and from HTTP/1, and the detection of floods.
 //!
-//! Between the protocols on both sides of the proxy there is one form of a head, that of HTTP/1: what HTTP/2 says is
-//! written down as such and read by the same strict parser as every other head, so that nothing can be smuggled through
-//! the translation. Frames, flow control and header compression are the `h2` crate's.
+//! All protocols share one form of a head, that of HTTP/1: a head of HTTP/2 is written in this form and
+//! parsed by the same strict parser as every other head, so nothing can be smuggled through the translation.
+//! Frames, flow control and header compression belong to the `h2` crate.
 
 mod flood;
 mod head;

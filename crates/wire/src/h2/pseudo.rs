@@ -1,26 +1,27 @@
 //! Pseudo-header fields of responses: `:status` and no other (RFC 9113 section 8.3.2).
 //!
-//! The `h2` crate also accepts those of requests in a response and drops them. Nothing here decodes header compression: a pseudo-header
-//! field has to come before all others, which the crate checks, so that the first two fields of a block decide.
+//! The `h2` crate also accepts those of requests in a response and drops them. This module does not decode
+//! header compression: the crate checks that pseudo-header fields come before all others, so the first two
+//! fields of a block decide.
 
 /// A response with a pseudo-header field other than `:status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a response with a pseudo-header field of a request")]
 pub struct ForeignPseudo;
 
-/// Follows what an endpoint sends on a connection.
+/// Follows the bytes of an endpoint on a connection.
 #[derive(Clone, Debug)]
 pub struct ResponseGuard {
-    /// The header of the frame that has begun.
+    /// The header of the present frame.
     header: [u8; FRAME_HEADER_BYTES],
     header_len: usize,
-    /// Bytes of the frame that are still to come.
+    /// Bytes of the frame that have not arrived.
     left: usize,
-    /// Bytes of it that are still to come before its fields: length of the padding, priority.
+    /// Bytes before its fields that have not arrived: length of the padding, priority.
     prefix_left: usize,
     /// The next byte is the length of the padding.
     awaits_padding: bool,
-    /// Bytes of padding behind its fields.
+    /// Bytes of padding after its fields.
     padding: usize,
     /// The beginning of the header block, as long as it is undecided.
     block: [u8; BLOCK_BYTES],
@@ -28,11 +29,12 @@ pub struct ResponseGuard {
     is_undecided: bool,
 }
 
-/// RFC 9113 section 4.1.
+/// Length of a frame's header (RFC 9113 section 4.1).
 const FRAME_HEADER_BYTES: usize = 9;
-/// Enough for two changes of the table's size, `:status` in its longest form and the name of the next field.
+/// The longest beginning of a block: two changes of the table's size, `:status` in its longest form and the
+/// name of the next field.
 const BLOCK_BYTES: usize = 64;
-/// Bytes of a string that are awaited.
+/// The longest string that is read.
 const TEXT_BYTES: usize = 16;
 
 const HEADERS: u8 = 1;
@@ -43,16 +45,17 @@ const PRIORITY: u8 = 0x20;
 /// Indexes of RFC 7541 appendix A: 1 to 14 are pseudo-header fields, 8 to 14 of them `:status`.
 const PSEUDO_LAST: usize = 14;
 const STATUS_FIRST: usize = 8;
-/// Entries after this one are of the dynamic table. A pseudo-header field in there has been seen before as a literal.
+/// The last entry of the static table. A pseudo-header field in the dynamic table has been seen before as a
+/// literal.
 const STATIC_LAST: usize = 61;
 const STATUS: &[u8] = b":status";
-/// `:status` in the Huffman code of RFC 7541 appendix B.
+/// The text `:status` in the Huffman code of RFC 7541 appendix B.
 const STATUS_HUFFMAN: &[u8] = &[0xb8, 0x84, 0x8d, 0x36, 0xa3];
 /// The 7 bits of `:` in that code.
 const COLON_HUFFMAN: u8 = 0b101_1100;
 
 impl Default for ResponseGuard {
-    /// At the first byte of a connection.
+    /// The state at the first byte of a connection.
     fn default() -> Self {
         Self {
             header: [0; FRAME_HEADER_BYTES],
@@ -120,7 +123,8 @@ impl ResponseGuard {
         match Block(&self.block[..self.block_len]).has_foreign() {
             Some(true) => return Err(ForeignPseudo),
             Some(false) => self.is_undecided = false,
-            // A `:status` that is longer than any, or more changes of the table's size than there may be.
+            // A `:status` that is longer than any valid one, or more changes of the table's size than are
+            // allowed.
             None if self.block_len == BLOCK_BYTES => return Err(ForeignPseudo),
             None => {}
         }
@@ -143,7 +147,8 @@ enum Name {
     Ordinary,
 }
 
-/// What is left of the beginning of a header block (RFC 7541 section 6). Each step is none if more bytes are needed.
+/// The unread beginning of a header block (RFC 7541 section 6). Each step returns none if more bytes are
+/// needed.
 struct Block<'a>(&'a [u8]);
 
 impl<'a> Block<'a> {
@@ -194,7 +199,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// A string literal (RFC 7541 section 5.2). One that is longer than a `:status` could be is cut: it decides by how it begins.
+    /// A string literal (RFC 7541 section 5.2). A string that is longer than any `:status` is cut, because
+    /// its beginning decides.
     fn text(&mut self) -> Option<&'a [u8]> {
         let len = self.integer(7)?;
         if self.0.len() < len.min(TEXT_BYTES) {
@@ -249,20 +255,21 @@ mod tests {
         let cases: [(&[u8], bool); 13] = [
             (b"\x88", false),
             (b"\x88\x5f\x01a", false),
-            // The table's size changes first; `:status` is a literal with an indexed name, with a name in clear, in Huffman code.
+            // The table's size changes first; `:status` is a literal with an indexed name, with a plain name,
+            // and with a name in Huffman code.
             (b"\x3f\xe1\x1f\x20\x48\x03404\x84", true),
             (b"\0\x07:status\x03404\x44\x01/", true),
             (b"\x40\x85\xb8\x84\x8d\x36\xa3\x03404\x54\x01a", false),
             (b"\x40\x85\xb8\x84\x8d\x36\xa3\x03404\x84", true),
             (b"\x40\x85\xb8\x84\x8d\x36\xa3\x03404\xbe\x84", false),
-            // `:path` in Huffman code, and by entries of the static table.
+            // The field `:path` in Huffman code, and by entries of the static table.
             (b"\x88\0\x84\xb9\x58\xd3\x3f\x01/", true),
             (b"\x84\x88", true),
             (b"\x88\x14\x01/", true),
-            // The first field is of the dynamic table.
+            // The first field is an entry of the dynamic table.
             (b"\xbe\x84", true),
             (b"\xbe\x5f\x01a", false),
-            // Trailers.
+            // Trailers have no pseudo-header fields.
             (b"\x40\x0bgrpc-status\x010", false),
         ];
         for (block, refused) in cases {

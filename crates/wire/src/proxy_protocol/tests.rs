@@ -129,7 +129,7 @@ fn a_checksum_must_be_right() {
     let checksum = !crc32c(!0, &header[..len]);
     header[V2_FIXED_BYTES + 15..][..4].copy_from_slice(&checksum.to_be_bytes());
     assert_eq!(said(&header), Some(between("192.0.2.7:4711", "198.51.100.1:80")));
-    // Without its type it would be another extension.
+    // Without its type the block would be another extension.
     let kind = V2_FIXED_BYTES + 12;
     for at in (V2_FIXED_BYTES..len).filter(|&at| at != kind) {
         let mut damaged = header.clone();

@@ -1,4 +1,4 @@
-//! What must hold whatever the input is. The fuzz targets and the smoke test call the same functions.
+//! Invariants for any input. The fuzz targets and the smoke test call the same functions.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use wire::{h2, host, path};
 
 const LIMITS: RequestLimits = RequestLimits { line_bytes_max: 1024, head_bytes_max: 4096 };
 
-/// A request head that is accepted says the same when it is read again alone, and leaves no doubt about its framing.
+/// An accepted request head has the same content when it is parsed again alone, and its framing is
+/// unambiguous.
 pub(crate) fn request_head(input: &[u8]) {
     let Ok(Some(request)) = parse_request(input, LIMITS, Fields::default()) else { return };
     let head = &input[..request.len];
@@ -33,7 +34,7 @@ pub(crate) fn request_head(input: &[u8]) {
     assert!(!(request.is_upgrade() && request.has_body()));
 }
 
-/// As for requests.
+/// Checks a response head in the same way.
 pub(crate) fn response_head(input: &[u8]) {
     let Ok(Some(response)) = parse_response(input, Fields::default()) else { return };
     let head = &input[..response.len];
@@ -44,8 +45,8 @@ pub(crate) fn response_head(input: &[u8]) {
     fields(head, &response.fields);
 }
 
-/// Lines follow each other without a gap but that of fields that `Connection` lists or of a length that frames
-/// nothing, hold what they say, and frame the message in one way at most.
+/// Lines follow each other without gaps, except for fields that `Connection` lists and for a length that
+/// frames nothing; their content is correct; and at most one of them frames the message.
 fn fields(head: &[u8], fields: &Fields) {
     let mut lines = fields.iter().map(wire::Field::line).peekable();
     while let Some(line) = lines.next() {
@@ -69,7 +70,7 @@ fn fields(head: &[u8], fields: &Fields) {
     assert_eq!((lengths == 1, codings == 1), (fields.content_length.is_some(), fields.chunked));
 }
 
-/// A chunked body is the same however it is cut, and says nothing that was not there.
+/// A chunked body is the same however it is cut, and contains only bytes of the input.
 pub(crate) fn chunked(input: &[u8]) {
     let whole = decode(input, input.len().max(1));
     assert_eq!(decode(input, 1), whole, "byte by byte");
@@ -82,7 +83,8 @@ pub(crate) fn chunked(input: &[u8]) {
     }
 }
 
-/// Content and length of a body that comes in pieces of `step` bytes; none if it is malformed or has no end.
+/// Content and length of a body that arrives in pieces of `step` bytes; none if it is malformed or has no
+/// end.
 fn decode(input: &[u8], step: usize) -> Option<(Vec<u8>, usize)> {
     let (mut decoder, mut content, mut at) = (BodyDecoder::new(Body::Chunked), Vec::new(), 0);
     for end in (step..input.len() + step).step_by(step) {
@@ -113,7 +115,7 @@ pub(crate) fn path(input: &[u8]) {
     let before_query = path::of_target(input);
     assert!(input.starts_with(before_query));
     let Ok(normal) = path::normalize(before_query) else { return };
-    // No head that is accepted has a target of another kind here, or a NUL in it.
+    // No accepted head has a target of another kind here, or a NUL in it.
     if !before_query.starts_with(b"/") || before_query.contains(&0) {
         return;
     }
@@ -125,7 +127,7 @@ pub(crate) fn path(input: &[u8]) {
     }
 }
 
-/// A hello says the same from its last byte on, and nothing before it.
+/// A hello has the same name from its last byte on, and none before it.
 pub(crate) fn client_hello(input: &[u8]) {
     let whole = client_hello::server_name(input);
     let first = (0..input.len()).find(|&end| client_hello::server_name(&input[..end]) != Peek::Partial);
@@ -143,7 +145,7 @@ pub(crate) fn client_hello(input: &[u8]) {
     }
 }
 
-/// A PROXY header says the same when it is written again, and nothing before its last byte.
+/// A PROXY header has the same content when it is written again, and none before its last byte.
 pub(crate) fn proxy_header(input: &[u8]) {
     let Ok(Some((header, len))) = proxy_protocol::parse(input) else { return };
     assert!((1..=HEADER_BYTES_MAX.min(input.len())).contains(&len));
@@ -160,8 +162,8 @@ pub(crate) fn proxy_header(input: &[u8]) {
     }
 }
 
-/// A request of HTTP/2 that is accepted reads in HTTP/1 as one request with the same method, target, host and fields. The
-/// input's parts, which 0xff ends, are method, authority and path, then names and values.
+/// An accepted HTTP/2 request is a single request in HTTP/1, with the same method, target, host and fields.
+/// The input's parts, which 0xff ends, are method, authority and path, then names and values.
 pub(crate) fn http2_head(input: &[u8]) {
     let mut parts = input.split(|&b| b == 0xff);
     let mut part = || parts.next().unwrap_or_default();
@@ -192,7 +194,7 @@ pub(crate) fn http2_head(input: &[u8]) {
     assert!(!request.fields.chunked || has_body);
 }
 
-/// How frames are cut makes no difference to whether they are a flood.
+/// The result for a series of frames does not depend on how they are cut.
 pub(crate) fn http2_frames(input: &[u8]) {
     let follow = |size| {
         let mut guard = h2::FloodGuard::new(Duration::ZERO);
@@ -201,13 +203,14 @@ pub(crate) fn http2_frames(input: &[u8]) {
         (fine, malformed)
     };
     let (whole, cut) = (follow(input.len().max(1)), follow(1));
-    // Requests in one piece pay for the frames that follow them and for those before.
+    // Requests in one piece also pay for the frames before and after them.
     assert!(whole.0 || !cut.0);
     assert_eq!(whole.1, cut.1);
 }
 
-/// A request head and the head of its response: what a cache keeps of a response, and what it asks an endpoint, are heads that say no more than they came
-/// with, and to keep what was kept changes nothing.
+/// The input is a request head and the head of its response. The stored head of the response, and the
+/// validating request to an endpoint, are heads that contain nothing new, and storing a stored head changes
+/// nothing.
 pub(crate) fn cache(input: &[u8]) {
     const NOW: u64 = 1_800_000_000;
     let Ok(Some(request)) = parse_request(input, LIMITS, Fields::default()) else { return };
@@ -251,7 +254,7 @@ pub(crate) fn cache(input: &[u8]) {
     assert!(cache::invalidation::related(&origin, says).all(|target| !target.is_empty()));
 }
 
-/// A head that was written must be one.
+/// A written head must be a valid head.
 fn kept_head(write: impl FnOnce(&mut Vec<u8>)) -> (Vec<u8>, wire::h1::Response) {
     let mut head = Vec::new();
     write(&mut head);

@@ -1,14 +1,14 @@
-//! What the fuzz targets do, for a moment: the corpus that is kept in `fuzz/corpus`, and mutations of it from a fixed seed,
-//! so that a failure comes again.
+//! Runs the fuzz targets for a moment: the corpus in `fuzz/corpus`, and mutations of it from a fixed seed, so
+//! that a failure is reproducible.
 
 mod checks;
 #[path = "../../../../fuzz/smoke.rs"]
 mod driver;
 
-/// Mutations of each entry of a corpus.
+/// The number of mutations of each entry of a corpus.
 const ROUNDS: u64 = 20_000;
 
-/// Pieces that mean something to the parsers.
+/// Pieces with a meaning for the parsers.
 const WORDS: &[&[u8]] = &[
     b"\r\n",
     b"\n",

@@ -3,10 +3,10 @@
 use std::io::{ErrorKind, Read};
 use std::net::TcpStream;
 
-/// An answer.
+/// An answer as a strict reader sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its status.
+    /// Status of the answer.
     pub status: u16,
     /// Names in lower case, and values.
     pub fields: Vec<(String, String)>,
@@ -24,7 +24,7 @@ pub struct Answers {
     ended: bool,
 }
 
-/// What the connection says instead of an answer.
+/// The end of the connection in place of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
     /// It has ended, after so many bytes of a head.
@@ -63,7 +63,7 @@ impl Answers {
         }
     }
 
-    /// What is left until the end.
+    /// The rest of the data, up to the end.
     pub fn rest(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.unread)

@@ -1,11 +1,13 @@
-//! Requests in which a front and a back might see different boundaries: plain ones for `web.test`, with a trick or more each.
+//! Requests in which a front and a back might see different boundaries: plain ones for `web.test`, with a
+//! trick or more each.
 
 use std::fmt::Write;
 
 use crate::Random;
 use crate::mutate::mutate;
 
-/// What two readers of a head may take for different lengths. `{}` is the length of the body that follows.
+/// Headers for which two readers of a head may assume different lengths. `{}` is the length of the body that
+/// follows.
 const LENGTHS: &[&str] = &[
     "Content-Length: {}",
     "content-length:{}",
@@ -102,7 +104,7 @@ const SIZES: &[&str] = &[
     "\r\n5\r\n",
 ];
 
-/// What may stand after the last chunk's size.
+/// Text that may follow the last chunk's size.
 const TRAILERS: &[&str] = &[
     "\r\n",
     "X: y\r\n\r\n",

@@ -1,7 +1,7 @@
-//! HTTP/1 as an adversary sees it: requests in which two readers may see different boundaries, an endpoint that writes down
-//! what it gets, and strict readers of both directions.
+//! HTTP/1 from an adversary's view: requests in which two readers may see different boundaries, an endpoint
+//! that records requests, and strict readers of both directions.
 //!
-//! Must not be in here: the proxy's parser, by which it would judge itself.
+//! Must not be in here: the proxy's parser, which would then judge itself.
 
 pub mod answer;
 pub mod generator;

@@ -1,4 +1,4 @@
-//! An endpoint that writes down what it gets, and answers each request with its number.
+//! An endpoint that records requests, and answers each with its number.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ pub struct Seen {
     pub raw: Vec<u8>,
 }
 
-/// What came since it was asked last.
+/// The requests since the last call.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Requests in their order.
@@ -79,7 +79,7 @@ impl Recorder {
         self.address
     }
 
-    /// What has come, once no request is half there: it is completed, or its connection ends.
+    /// The requests so far, once none is incomplete: each is complete, or its connection has ended.
     pub fn take(&self) -> Record {
         let end = Instant::now() + PATIENCE;
         let mut state = self.shared.state();
@@ -100,7 +100,7 @@ impl Drop for Recorder {
             let _ = stream.shutdown(Shutdown::Both);
         }
         drop(state);
-        // Wakes `accept`.
+        // Ends the wait in `accept`.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.accepting.take() {
             let _ = thread.join();

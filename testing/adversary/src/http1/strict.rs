@@ -5,7 +5,7 @@
 /// A request as it was framed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The method.
+    /// Method of the request.
     pub method: String,
     /// The target, as it came.
     pub target: String,
@@ -17,18 +17,18 @@ pub struct Request {
     pub bytes: usize,
 }
 
-/// What follows the requests that were read.
+/// The bytes behind the complete requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// Nothing.
+    /// No further bytes.
     Nothing,
     /// The beginning of a request.
     Incomplete,
-    /// What is no request, and why.
+    /// A malformed request, and the reason.
     Malformed(&'static str),
 }
 
-/// What is between a head and the next one.
+/// The framing of the body behind a head.
 enum Framing {
     Length(usize),
     Chunked,
@@ -60,8 +60,8 @@ pub fn read_all(bytes: &[u8]) -> (Vec<Request>, Rest) {
 
 fn read(bytes: &[u8]) -> Read<Request> {
     let mut reader = Reader { bytes, at: 0 };
-    // "A server that is expecting to receive and parse a request-line SHOULD ignore at least one empty line (CRLF) received
-    // prior to the request-line" (RFC 9112 section 2.2): no request, and no harm.
+    // "A server that is expecting to receive and parse a request-line SHOULD ignore at least one empty line
+    // (CRLF) received prior to the request-line" (RFC 9112 section 2.2): no request, and no harm.
     let line = loop {
         match reader.line()? {
             [] => {}

@@ -1,7 +1,7 @@
-//! Servers of others, which the bytes that Forebay sends on are shown to: what do they take for a request?
+//! Other servers, which get the bytes that Forebay forwards: how do they split them into requests?
 //!
-//! Each answers with a field `X-Said: METHOD TARGET LENGTH`; nginx tells no length. One that is not installed is left out.
-//! Must not be in here: what is concluded.
+//! Each answers with a field `X-Said: METHOD TARGET LENGTH`; nginx sends no length. A server that is not
+//! installed is left out. Must not be in here: conclusions.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -17,13 +17,13 @@ use testkit::{PATIENCE, left_out, needs, this_test};
 
 use crate::http1::answer::{Answers, NoAnswer};
 
-/// What is asked last, to see that all before it was read to its end.
+/// The last request, whose answer shows that everything before it was read.
 const SENTINEL: &[u8] = b"GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n";
 
-/// A server.
+/// A server to compare with.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its program.
+    /// Name of its program.
     pub name: &'static str,
     child: Child,
     address: SocketAddr,
@@ -32,15 +32,15 @@ pub struct Peer {
 /// A request as a server saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Understood {
-    /// The method.
+    /// Method of the request.
     pub method: String,
-    /// The target.
+    /// Target of the request.
     pub target: String,
-    /// Bytes of the body, where the server tells.
+    /// Bytes of the body, if the server sends the number.
     pub length: Option<usize>,
 }
 
-/// What a server made of some bytes.
+/// A server's interpretation of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Requests that it answered.
@@ -70,7 +70,7 @@ pub fn start(folder: &Path) -> Vec<Peer> {
 // === impl Peer ===
 
 impl Peer {
-    /// Shows it bytes on a connection of their own; `methods` are those that they are meant to have.
+    /// Sends bytes on a connection of their own; `methods` are the intended ones.
     pub fn read(&self, bytes: &[u8], methods: &[&str]) -> Reading {
         let stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_nodelay(true).expect("a socket option");
@@ -121,7 +121,7 @@ impl Understood {
     }
 }
 
-// How each is started. What listens at port 0 tells where in its first line.
+// Commands of the servers. A server at port 0 prints its address in the first line.
 
 fn node(_: &Path) -> Result<(Child, SocketAddr)> {
     telling(Command::new("node").arg(script("endpoint.js")))
@@ -156,7 +156,7 @@ fn build_go() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// nginx does not tell where it listens, so that it is told. Somebody else may have taken the port meanwhile.
+/// nginx does not print its port, so that it gets one. Another process may have taken the port meanwhile.
 fn nginx(folder: &Path) -> Result<(Child, SocketAddr)> {
     let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
     nginx_at(folder, free()?).or_else(|_| nginx_at(folder, free()?))

@@ -1,4 +1,4 @@
-//! The admin port and the webhook: who is told what, and what strangers can keep busy.
+//! The admin port and the webhook: access to data, and resources that strangers can occupy.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -22,7 +22,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "webhook-bodies", cases: 0, play: bodies_that_are_too_long_or_too_slow },
 ];
 
-/// What tells about tenants.
+/// Paths that show data of tenants.
 const PRIVATE: [&str; 11] = [
     "/status",
     "/configuration",
@@ -36,7 +36,7 @@ const PRIVATE: [&str; 11] = [
     "/console/requests",
     "/console/replicas",
 ];
-/// What everybody may see.
+/// Paths that every client may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];
 
 fn ask(address: SocketAddr, method: &str, path: &str, host: &str) -> Response {
@@ -44,7 +44,8 @@ fn ask(address: SocketAddr, method: &str, path: &str, host: &str) -> Response {
         .ask(&format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"))
 }
 
-/// A page of another site that makes a browser ask: nothing is done for it, and it may have no answer, on whatever path.
+/// A page of another site that makes a browser ask: nothing is done for it, and it may have no answer, on
+/// whatever path.
 fn pages_of_other_sites(_: &Run) {
     let forebay = binary::setup().start();
     let admin = forebay.admin_address();
@@ -154,7 +155,7 @@ fn peers_that_are_allowed(run: &Run) {
     assert_eq!(seen_from_outside(run, setup, &PRIVATE[..1]), Some(vec![200]));
 }
 
-/// Who does not ask is not kept: each connection ends after some ten seconds.
+/// A connection without a request ends after some ten seconds.
 fn idle_connections_end(_: &Run) {
     const LONGEST_LIFE: Duration = Duration::from_secs(14);
     let (setup, _files) = webhook(binary::setup());
@@ -192,7 +193,8 @@ fn slow_review() -> String {
     format!("POST / HTTP/1.1\r\nHost: webhook.test\r\nContent-Length: 9000\r\n\r\n{}", "{".repeat(1000))
 }
 
-/// Whether a connection is open after all that time in which it says a byte now and again. An answer is no end.
+/// Whether a connection is open after all that time in which it says a byte now and again. An answer is no
+/// end.
 pub(crate) fn lives(mut connection: Connection, bytes: &[u8], limit: Duration) -> bool {
     let end = Instant::now() + limit;
     let mut bytes = bytes.iter();
@@ -209,7 +211,7 @@ pub(crate) fn lives(mut connection: Connection, bytes: &[u8], limit: Duration) -
     true
 }
 
-// The webhook.
+// === The webhook ===
 
 /// With a webhook, and the files that it needs for as long as it runs.
 pub(crate) fn webhook(setup: Setup) -> (Setup, TempDir) {

@@ -1,8 +1,9 @@
-//! The cache: nobody is given an answer that was made for a request which the endpoint sees differently.
+//! The cache: no client gets a response to a request that the endpoint would see differently from its own.
 //!
-//! The endpoint says in each answer what it saw: method, target, headers, body. Each request is sent twice, first past the cache, which tells how
-//! the endpoint sees it, and then to the cache, which tells for what the answer that is given was made. The two may differ only where clients
-//! speak for themselves and the endpoint does not name it in `Vary`.
+//! The endpoint returns its view of the request in each answer: method, target, headers, body. Each request
+//! is sent twice: past the cache, to learn the view of it, and through the cache, to learn for which view the
+//! response was made. The two may differ only in the claims of clients that the endpoint does not name in
+//! `Vary`.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 /// The header that passes the cache by.
 const PASSING: &str = "x-pass";
 
-/// What may differ: what each request has of its own, and what clients say of themselves.
+/// Differences that are allowed: values that are unique to a request, and clients' claims.
 const FREE: &[&str] = &[
     PASSING,
     "x-request-id",
@@ -34,7 +35,7 @@ const FREE: &[&str] = &[
     "x-original-forwarded-for",
 ];
 
-/// What the endpoint names in `Vary`, of targets that have a `v`.
+/// The header that the endpoint names in `Vary`, for targets that have a `v`.
 const VARIED: &str = "accept-language";
 
 const TARGETS: &[&str] = &[
@@ -159,7 +160,7 @@ const VALUES: &[&str] = &[
     "host=evil.test;proto=https",
 ];
 
-/// A request.
+/// A request to compare views of.
 #[derive(Debug)]
 struct Question {
     method: &'static str,
@@ -170,14 +171,14 @@ struct Question {
     is_http2: bool,
 }
 
-/// What an endpoint saw: lines, in the order in which it saw them.
+/// The endpoint's view of a request: lines, in order.
 type View = Vec<String>;
 
 fn views(run: &Run) {
     play_all(run, "false");
 }
 
-/// What a hop says that is trusted is told to the endpoint, and so part of the key.
+/// Headers of a trusted hop reach the endpoint, and so belong to the key.
 fn views_behind_a_trusted_hop(run: &Run) {
     play_all(run, "true");
 }
@@ -215,7 +216,7 @@ fn play(case: &mut Case, forebay: &Forebay, hits: &AtomicU64) {
         .unwrap_or_else(|what| panic!("{what} differs ({status}):\nasked {own:#?}\ngiven {given:#?}"));
 }
 
-/// What differs that must not.
+/// The first forbidden difference.
 fn compare(question: &Question, own: &View, given: &View) -> Result<(), String> {
     let is_method_alike =
         own[0] == given[0] || question.method == "HEAD" && own[0] == "HEAD" && given[0] == "GET";
@@ -245,7 +246,7 @@ impl Question {
     fn random(random: &mut Random) -> Self {
         let count = [0, 0, 1, 1, 2][random.below(5)];
         let headers = (0..count).map(|_| (*random.pick(HEADERS), *random.pick(VALUES))).collect();
-        // Often enough the same, so that what is kept is asked for.
+        // Targets repeat often enough for cache hits.
         let targets = if random.once_in(2) { &TARGETS[..6] } else { TARGETS };
         let hosts = if random.once_in(2) { &HOSTS[..1] } else { HOSTS };
         let is_fat = random.once_in(12);
@@ -306,13 +307,13 @@ impl Question {
     }
 }
 
-/// What the endpoint wrote into its answer.
+/// The view that the endpoint wrote into its answer.
 fn view_of(response: &Response) -> View {
     let view = response.header("x-view").expect("the endpoint says what it saw");
     view.split("\\n").map(str::to_owned).collect()
 }
 
-/// Answers a request with what there is to see of it. False once the connection is over.
+/// Answers a request with the endpoint's view of it. False once the connection is over.
 fn answer(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream) else { return false };
     let head = String::from_utf8_lossy(&head).into_owned();

@@ -1,8 +1,8 @@
-//! Headers that a route or its auth service decides: no client's value of theirs reaches the endpoint.
+//! Headers that a route or its auth service sets: no client's value of them reaches the endpoint.
 //!
-//! The endpoint says in each answer what it saw, head and trailers. A client sends values of its own under the decided
-//! names in other spellings, in the head, in trailers and listed in `Connection`, and the key of a limit in several
-//! cookies.
+//! The endpoint returns its view in each answer, head and trailers. A client sends values of its own under
+//! these names in other spellings, in the head, in trailers and listed in `Connection`, and the key of a
+//! limit in several cookies.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -166,7 +166,7 @@ fn view(response: &Response) -> Vec<String> {
     view.split("\\n").map(str::to_owned).collect()
 }
 
-/// Answers a request with what there is to see of it. False once the connection is over.
+/// Answers a request with the endpoint's view of it. False once the connection is over.
 fn answer(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream) else { return false };
     let mut lines = fields(&head);

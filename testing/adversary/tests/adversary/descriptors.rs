@@ -41,7 +41,7 @@ fn complaints(forebay: &Forebay) -> Vec<String> {
     forebay.log().into_iter().filter(is_complaint).collect()
 }
 
-/// Whoever is idle gives way to whoever asks, and the log says once what is wrong.
+/// Idle connections are closed in favour of requests, and the log has the problem once.
 fn idle_clients_make_room(run: &Run) {
     for descriptors in [64, 128, 256, 1024] {
         let clients = descriptors as usize + 40;

@@ -1,4 +1,5 @@
-//! Endpoints that answer as no endpoint should: their own clients may suffer, nobody else, and the proxy not at all.
+//! Endpoints that answer as no endpoint should: their own clients may suffer, nobody else, and the proxy not
+//! at all.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,7 +22,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack { name: "endpoints-endless", cases: 0, play: heads_without_end },
 ];
 
-/// What an endpoint does with the next request for `/evil`.
+/// The endpoint's behaviour for the next request for `/evil`.
 #[derive(Clone, Debug, Default)]
 struct Script {
     pieces: Vec<Vec<u8>>,
@@ -244,7 +245,7 @@ fn script(random: &mut Random) -> Script {
     }
     let count = if random.once_in(6) { bytes.len().max(1) } else { 3 };
     let ends_with = *random.pick(&[End::Close, End::Close, End::Reset, End::Nothing]);
-    // Who waits for more than comes waits for as long as the timer says, which costs a test a second.
+    // A reader that waits for more data than is sent waits until its timeout, which costs a test a second.
     let ends_with = if random.once_in(10) {
         ends_with
     } else if ends_with == End::Nothing {
@@ -285,7 +286,7 @@ fn answers_that_are_cut_off(_: &Run) {
     assert_eq!(forebay.get("/honest").status, 200);
 }
 
-/// Statuses and methods that somebody makes up are not remembered one by one.
+/// Invented statuses and methods are not recorded one by one.
 fn names_that_are_made_up(_: &Run) {
     const VALUES_MAX: usize = 80;
     let stage = Arc::new(Stage::default());
@@ -313,8 +314,8 @@ fn names_that_are_made_up(_: &Run) {
     }
 }
 
-/// An answer that comes while its request is still being sent ends the connection: what an endpoint says on it later could be
-/// anybody's. The rest of the request is read as such, and is no request of its own.
+/// An answer that comes while its request is still being sent ends the connection: what an endpoint says on
+/// it later could be anybody's. The rest of the request is read as such, and is no request of its own.
 fn answers_before_the_request_has_ended(_: &Run) {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let rest = "GET /smuggled HTTP/1.1\r\nHost: web.test\r\n\r\n";
@@ -360,7 +361,7 @@ fn answers_before_the_request_has_ended(_: &Run) {
     }
 }
 
-/// What an endpoint goes on with for ever is broken off, and the client told.
+/// An endpoint's endless data is cut off, and the client gets an error.
 fn heads_without_end(_: &Run) {
     for again in
         ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n", "X: y\r\n", "x"]

@@ -1,8 +1,8 @@
 //! The attacks, played against the real binary.
 //!
-//! `cargo test -p adversary -- NAME` plays some of them; without options from the seed that is always the same, and briefly.
-//! `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing stays.
-//! Must not be in here: generators (`src/`).
+//! `cargo test -p adversary -- NAME` plays some of them; without options from the seed that is always the
+//! same, and briefly. `cargo xtask adversary` plays them for longer. Nothing leaves this machine, and nothing
+//! stays. Must not be in here: generators (`src/`).
 
 mod admin;
 mod cache_views;
@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(tell(&outcomes, begun.elapsed()))
 }
 
-/// Plays them, some at once; those that take longest stand first in each room.
+/// Runs the attacks, some concurrently; the longest come first in each group.
 fn play(attacks: &[Attack], arguments: &Arguments) -> Vec<(&'static str, Outcome)> {
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -103,7 +103,7 @@ fn play(attacks: &[Attack], arguments: &Arguments) -> Vec<(&'static str, Outcome
     outcomes.into_inner().expect("no thread panics with it")
 }
 
-/// On a thread of its name, which is how its panics are told from others.
+/// Runs an attack on a thread with its name, by which panics are assigned.
 fn play_one(attack: Attack, options: &Options) -> Outcome {
     let builder = thread::Builder::new().name(format!("{THREAD}{}", attack.name));
     let playing = thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn tell(outcomes: &[(&str, Outcome)], time: Duration) -> ExitCode {
 /// As many descriptors as this user may have.
 fn raise_descriptor_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
-    // Who may not is told by the attacks that want many.
+    // Attacks that need many descriptors report a limit that is too low.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 

@@ -1,4 +1,4 @@
-//! What the program is asked for.
+//! The program's options.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ pub(crate) struct Arguments {
     pub(crate) options: Options,
     /// Beginnings of the names of attacks; all of them without one.
     pub(crate) only: Vec<String>,
-    /// Tells how each attack went.
+    /// Print the result of each attack.
     pub(crate) verbose: bool,
-    /// Only tells which there are.
+    /// Only list the attacks.
     pub(crate) list: bool,
-    /// Measures instead.
+    /// Measure the attacks instead.
     pub(crate) measure: bool,
     /// Requests of others, a second, while it is measured.
     pub(crate) rate: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What `cargo test` may be given besides is nothing to us.
+    /// Other options of `cargo test` are ignored.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let options = Options { seed: SEED, duration: None, case: None };
         let (only, verbose, list, measure, write) = Default::default();

@@ -1,4 +1,5 @@
-//! Bytes that mean nothing, or nearly something, to every port: each connection ends, and the process goes on as it was.
+//! Bytes that mean nothing, or nearly something, to every port: each connection ends, and the process goes on
+//! as it was.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -13,7 +14,7 @@ use crate::admin::webhook;
 
 pub(crate) const ATTACKS: &[Attack] = &[Attack { name: "random-bytes", cases: 2000, play }];
 
-/// What the memory of a process may vary by that has met all its buffers.
+/// Variation of the memory of a process that has used all its buffers.
 const KIB_MAX: u64 = 32 << 10;
 
 fn play(run: &Run) {
@@ -36,7 +37,7 @@ fn play(run: &Run) {
         case.sends(&bytes);
         let pieces = case.random.pieces(&bytes, 3);
         ends(name, address, &pieces);
-        // What is first of its kind makes room that stays.
+        // The first attack of each kind allocates memory that stays in use.
         if case.number == 100 {
             before = Some(forebay.resident_kib());
         }
@@ -84,7 +85,7 @@ fn bytes(random: &mut Random, beginnings: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What each port would understand.
+/// Data that each port would understand.
 fn beginnings() -> Vec<Vec<u8>> {
     let get = head("GET", "web.test", "/").map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let h2 = [

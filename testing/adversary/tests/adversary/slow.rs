@@ -1,4 +1,4 @@
-//! Those who take their time: to send, to read, to shake hands. Some of them are honest.
+//! Slow clients: in sending, reading, and the handshake. Some of them are honest.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -143,7 +143,7 @@ fn over_tls(forebay: &Forebay) -> Connection {
     forebay.tls_client(&TlsClient::new("web.test").only_12())
 }
 
-/// What a client does not read stays with the endpoint.
+/// Data that a client does not read stays with the endpoint.
 fn clients_that_do_not_read(_: &Run) {
     const CLIENTS: usize = 50;
     const KIB_MAX: u64 = 8 << 10;

@@ -1,4 +1,4 @@
-//! What a tenant may not do to a host of another, nor to the machine.
+//! Attacks of a tenant on another's host, and on the machine.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -81,7 +81,8 @@ impl Street {
         binary::setup().manifest("b.yaml", of_owner).manifest("a.yaml", of_younger)
     }
 
-    /// What the owner's part of the host is to a client without a certificate of its own: as if there were no other tenant.
+    /// The owner's part of the host still behaves, to a client without a certificate, as if there were no
+    /// other tenant.
     fn is_untouched(&self, forebay: &Forebay) {
         let mut client = TlsClient::new(HOST).connect(forebay.https_address());
         assert!(client.tls_info().shows(&self.certificate), "another certificate is shown");
@@ -142,7 +143,7 @@ fn another_certificate(_: &Run) {
     assert_eq!(status(&forebay, "/second"), 200);
 }
 
-/// What a client claims about the way that it came does not stand for a certificate.
+/// A client's claim about its connection is no certificate.
 fn client_certificates_in_clear(_: &Run) {
     let street = Street::new();
     let owner = Street::owner()
@@ -185,7 +186,8 @@ fn client_certificates_hold_for_the_whole_host(_: &Run) {
     }
 }
 
-/// However a guest spells a path of the owner's, and by whatever expression: the owner answers, as if it were alone.
+/// However a guest spells a path of the owner's, and by whatever expression: the owner answers, as if it were
+/// alone.
 fn paths_of_the_owner(_: &Run) {
     let street = Street::new();
     let owner = TenantIngress::new("first", HOST, OLD)
@@ -274,7 +276,8 @@ fn objects_of_other_kinds(_: &Run) {
     assert_ne!(client.get(HOST, "/app").status, 200);
 }
 
-/// A route of another namespace at an Ingress' host is under the terms of the host, and takes none of its paths by a condition.
+/// A route of another namespace at an Ingress' host is under the terms of the host, and takes none of its
+/// paths by a condition.
 fn routes_at_a_host_with_client_certificates(_: &Run) {
     let street = Street::new();
     let owner = Street::owner().path("/app", "web").annotation("auth-tls-secret", "first/clients");
@@ -444,7 +447,7 @@ fn names_that_lead_back_here(run: &Run) {
     assert!(reached.is_empty() && inside.connections() == 0, "a tenant reaches this machine by {reached:?}");
 }
 
-/// What a name leads to is judged each time that it is looked up, in whatever form the answer comes.
+/// The address of a name is checked after each lookup, in every form of answer.
 fn names_that_change_their_mind(run: &Run) {
     let inside = Canned::saying_at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), "inside");
     let later = Arc::new(AtomicBool::new(false));
@@ -511,12 +514,13 @@ fn names_that_change_their_mind(run: &Run) {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(inside.connections(), 0);
-    // What is only for its machine is looked up, and not even tried.
+    // Addresses that are only for the machine are looked up, and never connected to.
     let configuration = forebay.configuration()["clusters"].to_string();
     assert!(!configuration.contains(METADATA), "endpoints are {configuration}");
 }
 
-/// An `EndpointSlice` is about the Services of its own namespace, whatever it calls itself; what is no address is left out.
+/// An `EndpointSlice` is about the Services of its own namespace, whatever it calls itself; what is no
+/// address is left out.
 fn slices_for_services_of_others(_: &Run) {
     let street = Street::new();
     let stolen = street.youngers.address();

@@ -87,7 +87,7 @@ fn clients_that_prove_nothing(_: &Run) {
     assert_eq!(ask(&forebay, &TlsClient::new(GUARDED).certificate(&good)), Some(200));
 }
 
-/// What a verified endpoint must be, it must be before the request is sent.
+/// The endpoint's certificate is verified before the request is sent.
 fn endpoints_that_prove_nothing(_: &Run) {
     let servers = Authority::new("servers");
     let name = "web.default.svc";
@@ -119,7 +119,7 @@ fn endpoints_that_prove_nothing(_: &Run) {
     }
 }
 
-/// Who has shaken hands for one host has shown nothing to another (RFC 9110 section 7.4).
+/// A handshake for one host is no authentication for another (RFC 9110 section 7.4).
 fn one_name_to_shake_hands_and_another_to_ask_for(_: &Run) {
     let house = House::new();
     let forebay = house.setup().start();
@@ -127,7 +127,7 @@ fn one_name_to_shake_hands_and_another_to_ask_for(_: &Run) {
     for client in [TlsClient::new(OPEN), TlsClient::nameless(), TlsClient::new("elsewhere.test")] {
         let request = format!("GET / HTTP/1.1\r\nHost: {GUARDED}\r\n\r\n");
         let status = client.connect(https).ask(&request).status;
-        // Who has named no host may have meant this one, but has shown nothing either.
+        // A client that named no host may have meant this one, but has presented no certificate for it.
         assert!(matches!(status, 400 | 421), "{status}");
         let absolute = format!("GET https://{GUARDED}/ HTTP/1.1\r\nHost: {OPEN}\r\n\r\n");
         let status = client.connect(https).ask(&absolute).status;
@@ -143,7 +143,7 @@ fn one_name_to_shake_hands_and_another_to_ask_for(_: &Run) {
     assert_eq!(house.inside.connections(), 0);
 }
 
-/// OpenSSL's client, which does what other libraries refuse to; what it said.
+/// Runs OpenSSL's client, which does what other libraries refuse to; returns its output.
 fn openssl(forebay: &Forebay, arguments: &[&str], input: &str) -> Option<String> {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-connect", &forebay.https_address().to_string()]).args(arguments);
@@ -191,14 +191,14 @@ fn sessions_taken_to_another_host(_: &Run) {
         ];
         let said = openssl(&forebay, &with, &request(GUARDED)).expect("openssl runs");
         assert!(said.contains("inside"), "with {version}: {said}");
-        // And from there to the open one, where the other host is asked for.
+        // The session is then offered to the open host, and the other host is requested.
         let taken = [version, "-servername", OPEN, "-sess_in", &guarded, "-ign_eof"];
         let said = openssl(&forebay, &taken, &request(GUARDED)).expect("openssl runs");
         assert!(!said.contains("inside"), "with {version}: {said}");
     }
 }
 
-/// What can be sent again by whoever has recorded it is not taken (RFC 8446 section 8).
+/// Early data can be replayed by whoever recorded it, and is refused (RFC 8446 section 8).
 fn early_data(_: &Run) {
     if !testkit::needs("openssl") {
         return;
@@ -238,7 +238,8 @@ fn renegotiation(_: &Run) {
     assert_eq!(forebay.tls_client(&TlsClient::new(OPEN)).get(OPEN, "/").said(), (200, "outside"));
 }
 
-/// A `ClientHello` may come in as many records and segments as it likes: the name in it decides all the same, or nobody gets it.
+/// A `ClientHello` may come in as many records and segments as it likes: the name in it decides all the same,
+/// or nobody gets it.
 fn handshakes_in_crumbs(run: &Run) {
     let house = House::new();
     let passed = Upstream::new();

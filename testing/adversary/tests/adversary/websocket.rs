@@ -83,7 +83,7 @@ fn frame(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// An endpoint that speaks before it was asked tells nothing to anybody.
+/// Data that an endpoint sends before a request reaches no client.
 fn who_speaks_first(_: &Run) {
     let upstream = Upstream::new();
     let forebay =
@@ -98,11 +98,12 @@ fn who_speaks_first(_: &Run) {
     assert_eq!(client.read_exactly(rest.len()), rest.as_bytes());
     client.send("GET /inside HTTP/1.1\r\n\r\n");
     assert_eq!(peer.read_exactly(24), b"GET /inside HTTP/1.1\r\n\r\n");
-    // What is in a tunnel is no request: nobody else is asked.
+    // Data in a tunnel is not parsed as requests: no other endpoint is called.
     assert!(upstream.is_left_alone());
 }
 
-/// What a client sends in the hope of a tunnel is a request like any other when there is none, and never the endpoint's.
+/// Data that a client sends in the hope of a tunnel is parsed as a request if there is none, and never
+/// reaches the endpoint as it is.
 fn what_follows_an_upgrade_that_is_refused(_: &Run) {
     let upstream = Upstream::new();
     let forebay = binary::setup().endpoint(upstream.address()).start();

@@ -1,4 +1,5 @@
-//! An API server that forgets, stalls or is not there. Each test has one of its own, for the others not to notice.
+//! An API server that forgets, stalls or is not there. Each test has one of its own, for the others not to
+//! notice.
 
 use cluster::{Cluster, Options};
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ fn api() -> Cluster {
     Cluster::start(&Options { api_only: true, ..Options::default() }).expect("an API server")
 }
 
-/// What Forebay knew is too old for the API server to go on from, so that it has to list again.
+/// Forebay's last version is too old for the API server to continue from, so that it has to list again.
 #[test]
 fn what_changed_behind_a_compaction_is_found() {
     let mut api = api();
@@ -28,7 +29,7 @@ fn what_changed_behind_a_compaction_is_found() {
     space.delete("Ingress", "deleted");
     space.route("created", "d.test", "one");
     api.compact().expect("etcd compacts");
-    // What it had in memory goes too.
+    // The data in the server's memory is lost too.
     api.kill_api_server();
     api.start_api_server().expect("it starts again");
     forebay.signal(Signal::CONT);
@@ -59,7 +60,7 @@ fn serving_goes_on_while_the_api_server_is_away() {
     api.start_api_server().expect("it starts again");
     space.route("web", "a.test", "two");
     await_answer(&forebay, "a.test", 200, "two");
-    // That a watch works shows when it tells of something.
+    // An event shows that a watch works.
     for (kind, name) in [("Service", "one"), ("EndpointSlice", "one"), ("IngressClass", &space.name)] {
         let metadata = json!({"namespace": space.name, "name": name, "labels": {"touched": "yes"}});
         space.client.merge(&json!({"kind": kind, "metadata": metadata})).expect("it is labelled");

@@ -1,4 +1,5 @@
-//! What the API server lets through and makes no sense: it is told, and costs nobody else anything.
+//! Objects that the API server accepts although they make no sense: they are reported, and affect nothing
+//! else.
 
 use serde_json::json;
 
@@ -42,7 +43,8 @@ fn what_is_named_and_is_not_there_is_told() {
     }
 }
 
-/// "If the same path for the same host is defined in more than one Ingress, the oldest rule wins" (ingress-nginx).
+/// "If the same path for the same host is defined in more than one Ingress, the oldest rule wins"
+/// (ingress-nginx).
 #[test]
 fn of_two_namespaces_with_the_same_path_the_first_wins() {
     let (first, second) = (Space::new("first"), Space::new("second"));

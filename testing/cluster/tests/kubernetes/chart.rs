@@ -1,4 +1,5 @@
-//! The Helm chart: the API server takes what it renders, and Forebay serves as it installs it, with the rights that it is given.
+//! The Helm chart: the API server accepts its objects, and Forebay serves as installed, with the rights that
+//! it grants.
 
 use std::fs;
 use std::io::Write as _;
@@ -147,7 +148,7 @@ fn the_api_server_and_forebay_take_what_all_values_files_make() {
         let template = template.into_iter().chain([format!("--values={}", values.display())]);
         let rendered = helm.run(template).expect("it is rendered");
         kubectl(&["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"], &rendered);
-        // An argument that Forebay does not know comes before the help, which is the last thing that is asked for.
+        // An unknown argument is an error before the help at the end is printed.
         let arguments = arguments(&rendered);
         assert!(arguments.len() > 5, "{arguments:?}");
         let output = Command::new(forebay()).args(&arguments).arg("--help").output().expect("Forebay");

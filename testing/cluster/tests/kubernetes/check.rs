@@ -13,7 +13,8 @@ fn check(space: &Space, arguments: &[&str]) -> Output {
     command.output().expect("it runs")
 }
 
-/// The routes, the problems and the report are those of the objects of the cluster, and nothing is written to it.
+/// The routes, the problems and the report are those of the objects of the cluster, and nothing is written to
+/// it.
 #[test]
 fn a_cluster_is_checked_as_files_are() {
     let space = Space::new("check");

@@ -1,5 +1,5 @@
-//! The Gateway API: what is created comes into service, and the status says so. Each test has an API server of its own, since a class is for
-//! every Forebay that follows it.
+//! The Gateway API: what is created comes into service, and the status says so. Each test has an API server
+//! of its own, since a class is for every Forebay that follows it.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -59,19 +59,19 @@ pub(crate) fn condition(object: &Value, of: &Value, kind: &str) -> Option<(Strin
     is_present.then(|| (text(&condition["status"]), text(&condition["reason"])))
 }
 
-fn await_gateway(space: &Space, kind: &str, expected: (&str, &str)) {
-    await_that(&format!("the Gateway to be {kind} {expected:?}"), || {
+fn await_gateway(space: &Space, kind: &str, status: &str, reason: &str) {
+    await_that(&format!("the Gateway to be {kind} {status} ({reason})"), || {
         let gateway = space.find("Gateway", "web").expect("it is there");
         let told = condition(&gateway, &gateway["status"], kind);
-        told.is_some_and(|(status, reason)| (&*status, &*reason) == expected)
+        told.is_some_and(|told| told == (status.to_owned(), reason.to_owned()))
     });
 }
 
-fn await_route(space: &Space, kind: &str, expected: (&str, &str)) {
-    await_that(&format!("the route to be {kind} {expected:?}"), || {
+fn await_route(space: &Space, kind: &str, status: &str, reason: &str) {
+    await_that(&format!("the route to be {kind} {status} ({reason})"), || {
         let route = space.find("HTTPRoute", "web").expect("it is there");
         let told = condition(&route, &route["status"]["parents"][0], kind);
-        told.is_some_and(|(status, reason)| (&*status, &*reason) == expected)
+        told.is_some_and(|told| told == (status.to_owned(), reason.to_owned()))
     });
 }
 
@@ -93,9 +93,9 @@ fn a_gateway_and_its_route_come_into_service_once_there_are_such_kinds() {
     install_kinds(&api);
     route(&space, &json!({"name": "web", "port": 80}));
     await_answer(&forebay, "a.test", 200, "one");
-    await_gateway(&space, "Programmed", ("True", "Programmed"));
-    await_route(&space, "Accepted", ("True", "Accepted"));
-    await_route(&space, "ResolvedRefs", ("True", "ResolvedRefs"));
+    await_gateway(&space, "Programmed", "True", "Programmed");
+    await_route(&space, "Accepted", "True", "Accepted");
+    await_route(&space, "ResolvedRefs", "True", "ResolvedRefs");
     let status = space.find("Gateway", "web").expect("it is there")["status"].take();
     assert_eq!(status["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.1"}]));
     assert_eq!(status["listeners"][0]["attachedRoutes"], 1);
@@ -104,12 +104,12 @@ fn a_gateway_and_its_route_come_into_service_once_there_are_such_kinds() {
     assert_eq!(of_class("Accepted"), Some(("True".into(), "Accepted".into())));
     assert_eq!(of_class("SupportedVersion"), Some(("True".into(), "SupportedVersion".into())));
 
-    // What somebody else writes into it does not stay.
+    // Another writer's changes do not stay.
     let lie = json!({"parents": []});
     let object =
         json!({"kind": "HTTPRoute", "metadata": {"namespace": space.name, "name": "web"}, "status": lie});
     space.client.merge_status(&object).expect("it has a status");
-    await_route(&space, "Accepted", ("True", "Accepted"));
+    await_route(&space, "Accepted", "True", "Accepted");
     space.delete("HTTPRoute", "web");
     await_answer(&forebay, "a.test", 404, "");
     assert_eq!(forebay.client().get("b.test", "/").said(), (200, "two"));
@@ -129,16 +129,16 @@ fn a_grant_that_is_taken_away_closes_the_route() {
     let forebay = start(&space);
     route(&space, &json!({"name": "web", "namespace": giver.name, "port": 80}));
     await_answer(&forebay, "a.test", 200, "one");
-    await_route(&space, "ResolvedRefs", ("True", "ResolvedRefs"));
+    await_route(&space, "ResolvedRefs", "True", "ResolvedRefs");
     giver.delete("ReferenceGrant", "taker");
     await_answer(&forebay, "a.test", 500, "");
-    await_route(&space, "ResolvedRefs", ("False", "RefNotPermitted"));
+    await_route(&space, "ResolvedRefs", "False", "RefNotPermitted");
     giver.apply("ReferenceGrant", "taker", grant);
     await_answer(&forebay, "a.test", 200, "one");
-    await_route(&space, "ResolvedRefs", ("True", "ResolvedRefs"));
+    await_route(&space, "ResolvedRefs", "True", "ResolvedRefs");
 }
 
-/// `Programmed` says what clients get: every worker listens, or the status tells why not.
+/// `Programmed` is true only if every worker listens; otherwise the status has the reason.
 #[test]
 fn a_port_that_another_has_is_programmed_once_it_is_free() {
     let api = api();
@@ -150,7 +150,7 @@ fn a_port_that_another_has_is_programmed_once_it_is_free() {
     let port = other.local_addr().expect("it is bound").port();
     let forebay = start(&space);
     route(&space, &json!({"name": "web", "port": 80}));
-    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    await_gateway(&space, "Programmed", "True", "Programmed");
     let listeners = |ports: &[u16]| {
         let listener = |port: &u16| json!({"name": format!("p{port}"), "port": port, "protocol": "HTTP"});
         let listeners: Vec<_> = ports.iter().map(listener).collect();
@@ -166,11 +166,11 @@ fn a_port_that_another_has_is_programmed_once_it_is_free() {
     listeners(&[80, port]);
     await_listener(1, ("False", "Pending"));
     await_listener(0, ("True", "Programmed"));
-    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    await_gateway(&space, "Programmed", "True", "Programmed");
     listeners(&[port]);
-    await_gateway(&space, "Programmed", ("False", "Pending"));
+    await_gateway(&space, "Programmed", "False", "Pending");
     drop(other);
-    await_gateway(&space, "Programmed", ("True", "Programmed"));
+    await_gateway(&space, "Programmed", "True", "Programmed");
     await_listener(0, ("True", "Programmed"));
     drop(forebay);
 }

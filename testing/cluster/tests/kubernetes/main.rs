@@ -1,5 +1,5 @@
-//! Forebay in a real cluster, which `cargo xtask cluster test` starts around these tests. Each has a namespace and an
-//! `IngressClass` of its own, so that they run side by side.
+//! Forebay in a real cluster, which `cargo xtask cluster test` starts around these tests. Each has a
+//! namespace and an `IngressClass` of its own, so that they run side by side.
 //!
 //! Must not be in here: what one process with manifests in files can show (`crates/forebay/tests`).
 

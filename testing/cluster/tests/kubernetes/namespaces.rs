@@ -1,4 +1,4 @@
-//! Which namespaces count.
+//! The namespaces that are watched.
 
 use serde_json::{Value, json};
 

@@ -88,7 +88,7 @@ fn a_container_that_fails_its_liveness_probe_is_started_again() {
     });
 }
 
-/// What the chart asks for.
+/// The port that the chart asks for.
 #[test]
 fn a_restricted_container_listens_at_a_low_port() {
     let space = Space::new("restricted");

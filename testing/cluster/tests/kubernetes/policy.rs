@@ -1,5 +1,5 @@
-//! Policies of Forebay's own: the API server takes the definition of their kind and refuses what is wrong at once; what is created takes
-//! effect, and its status says so.
+//! Policies of Forebay's own: the API server takes the definition of their kind and refuses what is wrong at
+//! once; what is created takes effect, and its status says so.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ fn policy(targets: &[Value], sections: &Value) -> Value {
     json!({ "spec": spec })
 }
 
-/// What the API server says of a policy: none if it takes it.
+/// The API server's refusal of a policy: none if it is accepted.
 fn refusal(space: &Space, content: Value) -> Option<String> {
     let object = space.object("ForebayPolicy", "tried", content);
     let answer = space.client.try_apply(&object).expect("the API answers");
@@ -85,11 +85,11 @@ fn the_api_server_refuses_what_is_wrong_at_once() {
 }
 
 /// Waits until the status of a policy has a condition for its first target.
-fn await_policy(space: &Space, name: &str, expected: (&str, &str)) {
-    await_that(&format!("policy {name} to be {expected:?}"), || {
+fn await_policy(space: &Space, name: &str, status: &str, reason: &str) {
+    await_that(&format!("policy {name} to be {status} ({reason})"), || {
         let policy = space.find("ForebayPolicy", name).expect("it is there");
         let told = condition(&policy, &policy["status"]["ancestors"][0], "Accepted");
-        told.is_some_and(|(status, reason)| (&*status, &*reason) == expected)
+        told.is_some_and(|told| told == (status.to_owned(), reason.to_owned()))
     });
 }
 
@@ -108,7 +108,7 @@ fn a_policy_takes_effect_and_its_status_says_so() {
     let closing = json!({"access": {"denylistSourceRange": ["0.0.0.0/0", "::/0"]}});
     space.apply("ForebayPolicy", "closing", policy(&[target("HTTPRoute", "web", None)], &closing));
     await_that("the policy to take effect", || forebay.client().get("a.test", "/").status == 403);
-    await_policy(&space, "closing", ("True", "Accepted"));
+    await_policy(&space, "closing", "True", "Accepted");
     let status = space.find("ForebayPolicy", "closing").expect("it is there")["status"].take();
     let ancestor = &status["ancestors"][0];
     assert_eq!(ancestor["controllerName"], "forebay.io/gateway-controller");
@@ -116,12 +116,12 @@ fn a_policy_takes_effect_and_its_status_says_so() {
 
     let nowhere = policy(&[target("HTTPRoute", "none", None)], &closing);
     space.apply("ForebayPolicy", "nowhere", nowhere);
-    await_policy(&space, "nowhere", ("False", "TargetNotFound"));
+    await_policy(&space, "nowhere", "False", "TargetNotFound");
     space.delete("ForebayPolicy", "closing");
     await_answer(&forebay, "a.test", 200, "one");
     let unreadable = json!({"access": {"denylistSourceRange": ["here"]}});
     space.apply("ForebayPolicy", "unreadable", policy(&[target("Gateway", "web", None)], &unreadable));
-    await_policy(&space, "unreadable", ("False", "Invalid"));
+    await_policy(&space, "unreadable", "False", "Invalid");
     await_that("the routes to be closed", || forebay.client().get("a.test", "/").status == 503);
     space.delete("ForebayPolicy", "unreadable");
     await_answer(&forebay, "a.test", 200, "one");

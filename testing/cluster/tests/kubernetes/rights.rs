@@ -1,4 +1,4 @@
-//! What Forebay may do, and what it says where it may not.
+//! Forebay's rights, and its messages where they are missing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::space::{Space, await_answer, await_that, saying};
 
-/// What it takes to serve without TLS.
+/// The resources that are needed to serve without TLS.
 const ROUTES: [&str; 4] = ["ingresses", "ingressclasses", "services", "endpointslices"];
 
 /// A `ServiceAccount` `forebay`, which may watch these resources.

@@ -12,7 +12,8 @@ use crate::space::{Space, await_answer, await_that, upstream};
 const GET: &str = "GET /1k HTTP/1.1\r\nHost: a.test\r\n\r\n";
 const POST: &str = "POST /1k HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Asks until it is over, on one connection or on one for each request. Whatever is not answered with 200 is a panic.
+/// Asks until it is over, on one connection or on one for each request. Whatever is not answered with 200 is
+/// a panic.
 fn ask(forebay: &Forebay, request: &str, keep_alive: bool, over: &AtomicBool, answered: &AtomicUsize) {
     let mut kept: Option<Connection> = None;
     while !over.load(Ordering::Relaxed) {
@@ -39,7 +40,9 @@ fn a_rolling_restart_fails_no_request() {
     thread::scope(|scope| {
         for (request, keep_alive) in [(GET, true), (GET, false), (POST, true), (POST, false)] {
             scope.spawn({
-                let (forebay, over, answered) = (&forebay, &over, &answered);
+                let forebay = &forebay;
+                let over = &over;
+                let answered = &answered;
                 move || ask(forebay, request, keep_alive, over, answered)
             });
         }
@@ -87,7 +90,8 @@ fn a_terminating_pod_finishes_what_it_has_and_gets_no_more() {
         matches!(peers[0].ending(), Ending::Closed | Ending::Reset),
         "idle connections are closed at once"
     );
-    // A slice for itself may have been in force for a moment, in which what terminates is better than nothing.
+    // A slice for itself may have been in force for a moment, in which what terminates is better than
+    // nothing.
     await_that("both slices to be in force", || {
         let configuration = forebay.configuration();
         configuration.to_string().contains(&staying.address().to_string())

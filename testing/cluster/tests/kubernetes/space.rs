@@ -1,4 +1,4 @@
-//! A test's place in the cluster, and what it waits for.
+//! A test's namespace in the cluster, and its waits.
 
 use std::env;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use cluster::{Client, NODE_ADDRESS};
 use serde_json::{Value, json};
 use testkit::{Canned, Forebay, PATIENCE, Setup, Upstream};
 
-/// How often the API is asked for what is awaited.
+/// Interval of polls of the API.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A namespace and an `IngressClass` of a test's own, both of the same name. They go when this is dropped.
@@ -55,7 +55,7 @@ impl Space {
         self.apply("Ingress", name, self.ingress(host, service));
     }
 
-    /// What [`route`](Self::route) applies.
+    /// The Ingress that [`route`](Self::route) applies.
     pub(crate) fn ingress(&self, host: &str, service: &str) -> Value {
         let backend = json!({"service": {"name": service, "port": {"number": 80}}});
         let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
@@ -92,7 +92,8 @@ impl Space {
         self.client.find(kind, &self.name, name).expect("the API answers")
     }
 
-    /// Waits until as many Pods of a Deployment as it wants are ready, and all of them are of its present form.
+    /// Waits until as many Pods of a Deployment as it wants are ready, and all of them are of its present
+    /// form.
     pub(crate) fn await_rollout(&self, deployment: &str) {
         await_that(&format!("deployment {deployment} to be rolled out"), || {
             let Some(now) = self.find("Deployment", deployment) else { return false };
@@ -112,7 +113,7 @@ impl Space {
         of_service.flat_map(|slice| slice["endpoints"].as_array().cloned().unwrap_or_default()).collect()
     }
 
-    /// What [`apply`](Self::apply) applies.
+    /// The object that [`apply`](Self::apply) applies.
     pub(crate) fn object(&self, kind: &str, name: &str, mut content: Value) -> Value {
         content["apiVersion"] = cluster::api_version(kind).expect("a known kind").into();
         content["kind"] = kind.into();
@@ -147,7 +148,7 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
-        // What else is in it goes with the namespace. Where the API is away, there is nobody to clean up for.
+        // Other objects are deleted with the namespace. Without an API server there is nothing to clean up.
         for object in [self.namespace(), self.class()] {
             if let Err(error) = self.client.delete(&object) {
                 eprintln!("{error:#}");

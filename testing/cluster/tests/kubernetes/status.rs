@@ -1,4 +1,4 @@
-//! What Forebay writes: statuses, its Lease, Events.
+//! Objects that Forebay writes: statuses, its Lease, Events.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ fn addresses(space: &Space, ingress: &str) -> Value {
     space.find("Ingress", ingress).expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
 }
 
-/// Writes such a status, as somebody else.
+/// Writes such a status in place of Forebay.
 fn say_reached(space: &Space, kind: &str, name: &str, addresses: &Value) {
     let status = json!({
         "kind": kind,

@@ -143,7 +143,7 @@ fn settings_come_change_and_go() {
     await_that("a body to pass without settings", || post() == 200);
 }
 
-/// Of `ConfigMap`s only those that something names are followed: by a key of the settings, or by an annotation.
+/// Only `ConfigMap`s that a key of the settings or an annotation names are watched.
 #[test]
 fn headers_in_configmaps_come_change_and_go() {
     let space = Space::new("headers");
@@ -188,7 +188,7 @@ fn an_object_that_cannot_be_read_breaks_no_watch() {
     space.apply("EndpointSlice", "web", broken);
     let line = forebay.await_log("cannot be read");
     assert!(line.contains(&format!("{}/web", space.name)) && line.contains("70000"), "{line}");
-    // What it said before stays, and others are read.
+    // The old state stays, and other objects are read.
     await_answer(&forebay, "a.test", 200, "one");
     space.serve("other", two.address());
     space.route("other", "b.test", "other");

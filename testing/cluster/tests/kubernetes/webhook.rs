@@ -110,7 +110,7 @@ fn an_ingress_is_refused_with_its_reasons() {
     let by = format!("path / (Prefix) of host a.test is declared by Ingress {}/web already", space.name);
     assert!(taken.status == 400 && message.contains(&by), "{message}");
 
-    // What is well is stored and served, and can be changed.
+    // A valid object is stored and served, and can be changed.
     space.route("good", "good.test", "web");
     await_answer(&judge.forebay, "good.test", 200, "one");
     space.route("good", "better.test", "web");

@@ -71,7 +71,7 @@ fn play(stage: &Stage, scene: &str, pid: u32, expected: &[Expected], section: &m
     let effort =
         if is_wished() { Effort { rounds: 5, seconds: 2 } } else { Effort { rounds: 2, seconds: 1 } };
     let before = stage.connections()?;
-    let compared = compare(stage, (DIRECT, PROXY), pid, CLIENTS, effort)?;
+    let compared = compare(stage, DIRECT, PROXY, pid, CLIENTS, effort)?;
     let opened = stage.connections()?.since(before).opened as f64 / compared.requests;
     compared.explanations.check(expected, RELATED)?;
     compared.explanations.tell(expected, &format!("{scene}, compared"), section)?;

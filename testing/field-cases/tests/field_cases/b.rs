@@ -1,5 +1,5 @@
-//! Case B: behind the virtual IP of a Service 2,000 QPS become 120, because IPVS drops SYNs. From nodes' files, since the kernel
-//! that runs this may have no IPVS.
+//! Case B: behind the virtual IP of a Service 2,000 QPS become 120, because IPVS drops SYNs. From nodes'
+//! files, since the kernel that runs this may have no IPVS.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ and not to the virtual IP.";
 const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/captures");
 const NONE: &[Related] = &[];
 
-/// A node: its folder, what it is like, what is wrong there, and what is right.
+/// A node: its folder, its description, its expected problems, and its correct settings.
 type Node = (&'static str, &'static str, &'static [Expected], &'static [&'static str]);
 
 const NODES: &[Node] = &[

@@ -1,4 +1,5 @@
-//! Case C: no misfortune, but what an ingress controller can do at best: requests, TLS connections and bytes by the number of CPUs.
+//! Case C: no misfortune, but what an ingress controller can do at best: requests, TLS connections and bytes
+//! by the number of CPUs.
 
 use anyhow::{Context, Result, ensure};
 

@@ -19,14 +19,15 @@ const HEADINGS: &[&str] = &[
     "connections opened per request",
     "TIME_WAIT towards backends",
 ];
-/// The backend takes 20 ms for it, so that a burst has all its connections open at once, however quick the machine.
+/// The backend takes 20 ms for it, so that a burst has all its connections open at once, however quick the
+/// machine.
 const SLOW: &str = "/delay/20";
 const CLIENTS: usize = 250;
 const NARROW: &str = "32768 33267";
 const WIDE: &str = "1024 65535";
 const REUSE: &str = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
-/// Slow enough that the ports of the narrow range last for a while, and the doctor sees them go. It counts connections ten times a
-/// second: at another pace than that, it sees bursts at all of their moments.
+/// Slow enough that the ports of the narrow range last for a while, and the doctor sees them go. It counts
+/// connections ten times a second: at another pace than that, it sees bursts at all of their moments.
 const EVERY: Duration = Duration::from_millis(90);
 
 const POOL: Expected = Expected {

@@ -1,6 +1,6 @@
-//! `forebay doctor`, asked: live beside a load, or of what was captured.
+//! Runs `forebay doctor`: live beside a load, or on captured files.
 //!
-//! Must not be in here: what it is to find.
+//! Must not be in here: expected findings.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(crate) const WATCH: Duration = Duration::from_secs(3);
 pub(crate) const LOAD: Duration = Duration::from_secs(4);
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What it said.
+/// The doctor's findings.
 #[derive(Debug)]
 pub(crate) struct Diagnosis(Vec<Value>);
 
@@ -35,7 +35,8 @@ pub(crate) struct Expected {
 /// A finding that may be there too, and why it belongs to the case.
 pub(crate) type Related = (&'static str, &'static str);
 
-/// What watches a process, its descendants and their network namespace, to be started as somebody on the machine does.
+/// A command that watches a process, its descendants and their network namespace, as a user on the machine
+/// would start it.
 pub(crate) fn watch(pid: u32, arguments: &[&str]) -> Result<Command> {
     let mut command = forebay()?;
     command.args(["doctor", "--output", "json", "--pid", &pid.to_string()]);
@@ -68,7 +69,8 @@ impl Diagnosis {
         Ok(Diagnosis(findings.as_array().context("no findings")?.clone()))
     }
 
-    /// An error unless all that is expected was found, with these figures, and nothing else but what is related.
+    /// An error unless all that is expected was found, with these figures, and nothing else but what is
+    /// related.
     pub(crate) fn check(&self, expected: &[Expected], related: &[Related]) -> Result<()> {
         for expected in expected {
             let finding = self.get(expected.id)?;
@@ -97,7 +99,7 @@ impl Diagnosis {
         }
     }
 
-    /// What a finding of this name says.
+    /// The finding of this name.
     pub(crate) fn get(&self, wanted: &str) -> Result<&Value> {
         let finding = self.0.iter().find(|finding| id(finding) == wanted);
         finding.with_context(|| format!("the doctor knows no {wanted}"))
@@ -109,7 +111,8 @@ impl Diagnosis {
         finding["evidence"][name].as_f64().with_context(|| format!("no number {name}: {finding:#}"))
     }
 
-    /// An error unless a figure is what was counted otherwise, but for a half: nobody counts at the same moments.
+    /// An error unless a figure is what was counted otherwise, but for a half: nobody counts at the same
+    /// moments.
     pub(crate) fn check_near(&self, id: &str, name: &str, counted: f64) -> Result<()> {
         let number = self.number(id, name)?;
         let is_near = (counted / 2.0..=counted * 2.0).contains(&number);

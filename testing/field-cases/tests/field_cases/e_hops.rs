@@ -1,5 +1,6 @@
-//! Case E, the static server once more: a compressor in front of a cache in front of a file server, and Forebay as all three. What counts is
-//! how many requests the CPU time of all programs in the row is enough for.
+//! Case E, the static server once more: a compressor in front of a cache in front of a file server, and
+//! Forebay as all three. What counts is how many requests the CPU time of all programs in the row is enough
+//! for.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -26,10 +27,10 @@ const REUSE: &str = "proxy_http_version 1.1; proxy_set_header Connection \"\";";
 const FILES: &str = "root {site}; open_file_cache max=100; add_header Cache-Control max-age=60;";
 const FILE: &str = "/page.html";
 const FILE_BYTES_MIN: usize = 16 << 10;
-/// What the issue of the three hops asks for.
+/// The goal of the issue about three hops.
 const GOAL: f64 = 3.0;
 
-/// What a row of programs took.
+/// Results of a chain of programs.
 struct Row {
     name: &'static str,
     programs: usize,
@@ -149,7 +150,8 @@ fn section(rows: &[Row]) -> Section {
             format!("{:.2}", per_second / base),
         ]);
     }
-    // Machines differ: that a goal is missed is told, and is no failure. A short run of whatever build is at hand says nothing of it.
+    // Machines differ: a missed goal is reported, and is no failure. A short run of any build cannot decide
+    // about it.
     for row in rows[2..].iter().filter(|_| is_wished()) {
         let verdict = if row.per_cpu_second() >= GOAL * base { "met" } else { "not met" };
         let than = "times the requests per CPU second of nginx with `keepalive`";

@@ -1,5 +1,5 @@
-//! Case E, the static server: a container's port range is half of its machine's, and so is what a proxy can do that opens a
-//! connection for each request.
+//! Case E, the static server: a container's port range is half of its machine's, and so is what a proxy can
+//! do that opens a connection for each request.
 
 use anyhow::{Result, ensure};
 use bench::generator::{Pace, Plan};

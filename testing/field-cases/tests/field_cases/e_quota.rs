@@ -1,5 +1,5 @@
-//! Case E, Redis: replies that take longer than 10 ms though its CPU is idle most of the time, because a burst spends the
-//! period's quota and waits for the next.
+//! Case E, Redis: replies that take longer than 10 ms though its CPU is idle most of the time, because a
+//! burst spends the period's quota and waits for the next.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::stage::{DIRECT, Forebay, METRICS, PROXY, Stage, backends};
 
 const WHAT: &str = "20 clients come every 430 ms in a burst that costs redis-server somewhat more than 10 ms of CPU time. It may have 10 ms in each \
 period of 100 ms (`limits: 100m`), of which it uses less than half on average; the remedy is the limit that the doctor names.";
-/// What Kubernetes has.
+/// The period of Kubernetes.
 const PERIOD: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_millis(10);
-/// What a burst begins with, to be made larger until the limit throttles it.
+/// The first length of a burst, which grows until the limit throttles it.
 const BURST: Duration = LIMIT;
 /// No multiple of the period, so that bursts begin at any point of it.
 const EVERY: Duration = Duration::from_millis(430);
@@ -44,7 +44,7 @@ const RELATED: &[Related] = &[
 ];
 const RATIO: &str = "forebay_stream_response_over_threshold_ratio";
 
-/// What happened in some seconds of bursts.
+/// Results of some seconds of bursts.
 #[derive(Debug)]
 struct Scene {
     name: &'static str,
@@ -68,7 +68,7 @@ pub(crate) fn run() -> Result<Section> {
     before.diagnosis.tell(EXPECTED, "direct", &mut section)?;
     ensure!(before.throttling.throttled >= 3 && before.replies.slow > 0, "{before:?}");
     section.row(before.row(String::new()));
-    // What the doctor says would have sufficed.
+    // The limit that the doctor calls sufficient.
     let limit = PERIOD.mul_f64(before.diagnosis.number("cpu-throttled", "sufficient_cpus")?);
     ensure!(limit >= LIMIT * 2, "{limit:?} would not have sufficed");
     server.hold(limit, PERIOD)?;

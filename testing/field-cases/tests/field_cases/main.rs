@@ -1,8 +1,9 @@
-//! The field cases, made to happen: the misfortune, what `forebay doctor` says of it, the remedy, and Forebay instead.
+//! The field cases, made to happen: the misfortune, what `forebay doctor` says of it, the remedy, and Forebay
+//! instead.
 //!
-//! `cargo test -p field-cases -- NAME` runs some of them. They run one after the other, since they measure, in namespaces of
-//! their own that this program enters by itself. What this machine does not allow is left out (`testkit::left_out`).
-//! Must not be in here: what the stage is built of (`src/`).
+//! `cargo test -p field-cases -- NAME` runs some of them. They run one after the other, since they measure,
+//! in namespaces of their own that this program enters by itself. What this machine does not allow is left
+//! out (`testkit::left_out`). Must not be in here: what the stage is built of (`src/`).
 
 mod a;
 mod b;
@@ -31,17 +32,17 @@ use lab::{Quota, inside};
 use page::Section;
 use testkit::{left_out, needs_for};
 
-/// What the program is given once it is inside.
+/// The argument of the program once it is inside.
 const INSIDE: &str = "--inside";
 
-/// A misfortune.
+/// A field case.
 struct Case {
     name: &'static str,
     needs: &'static [Need],
     run: fn() -> Result<Section>,
 }
 
-/// What a machine may lack.
+/// Features that a machine may lack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Namespaces,
@@ -101,7 +102,8 @@ fn play_without_namespaces(wanted: Vec<&'static Case>, error: &Error) -> ExitCod
     play(&can, || false)
 }
 
-/// The cases whose names begin as one of the arguments, or all. What `cargo test` may be given besides is nothing to us.
+/// The cases whose names begin as one of the arguments, or all. What `cargo test` may be given besides is
+/// nothing to us.
 fn wanted(arguments: &[OsString]) -> Vec<&'static Case> {
     let names = arguments.iter().filter_map(|argument| argument.to_str());
     let names: Vec<&str> = names.filter(|argument| !argument.starts_with('-')).collect();

@@ -17,7 +17,7 @@ use crate::stage::{HOST, Stage};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What `bench compare` says.
+/// The results of `bench compare`.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     /// Requests a second.
@@ -36,10 +36,12 @@ pub(crate) struct Effort {
     pub(crate) seconds: u32,
 }
 
-/// Alternates between the backend and the proxy, which is the process `pid`, with a connection for each request.
+/// Alternates between the backend and the proxy, which is the process `pid`, with a connection for each
+/// request.
 pub(crate) fn compare(
     stage: &Stage,
-    (direct, via): (SocketAddr, SocketAddr),
+    direct: SocketAddr,
+    via: SocketAddr,
     pid: u32,
     connections: usize,
     effort: Effort,

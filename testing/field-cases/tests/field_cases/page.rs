@@ -20,18 +20,18 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/field-cases.
 /// The Chinese page has the figures, and its own words around them.
 const PAGE_CHINESE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/zh-CN/field-cases.md");
 
-/// What a case showed.
+/// The results of a case.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// What was done.
+    /// The action that was taken.
     what: &'static str,
     /// A row of headings, then a row for each scene.
     rows: Vec<Vec<String>>,
     /// The machine, where figures are its own.
     machine: Option<String>,
-    /// What the doctor said: of which scene, id and message.
+    /// The doctor's findings: scene, id and message.
     findings: Vec<[String; 3]>,
-    /// What follows of the figures.
+    /// Conclusions from the figures.
     notes: Vec<String>,
 }
 
@@ -87,8 +87,8 @@ impl fmt::Display for Section {
     }
 }
 
-/// What `forebay bench rps` says in the client's namespace, when it is for the page: a rate tells something only where nothing else
-/// runs, and takes time.
+/// The rate by `forebay bench rps` in the client's namespace, if it is for the page: it is meaningful only
+/// where nothing else runs, and takes time.
 pub(crate) fn rate(stage: &Stage, target: SocketAddr, connections: usize) -> Result<String> {
     if is_wished() {
         Ok(format!("{:.0}", measure::rate(stage, target, connections)?))

@@ -1,6 +1,6 @@
 //! The program under test.
 //!
-//! Must not be in here: what it is told.
+//! Must not be in here: its arguments.
 
 use std::env;
 use std::path::PathBuf;

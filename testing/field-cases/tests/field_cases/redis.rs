@@ -1,7 +1,7 @@
 //! redis-server under a CPU quota, and clients that come in bursts.
 //!
-//! A burst is so much CPU time of the server, whatever the machine: what a request costs is measured first. Must not be in here:
-//! how much time the server is given.
+//! A burst is so much CPU time of the server, whatever the machine: what a request costs is measured first.
+//! Must not be in here: how much time the server is given.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -27,8 +27,8 @@ const GROWTHS_MAX: u32 = 10;
 const BURSTS: u64 = 3;
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// A running redis-server, which keeps nothing on disk, in the backend's namespace. Fields are dropped in this order: a cgroup
-/// can go when its processes are gone.
+/// A running redis-server, which keeps nothing on disk, in the backend's namespace. Fields are dropped in
+/// this order: a cgroup can go when its processes are gone.
 pub(crate) struct Server {
     program: Program,
     quota: Option<Quota>,
@@ -55,7 +55,7 @@ impl Server {
         Ok(())
     }
 
-    /// What the quota did so far.
+    /// The effect of the quota so far.
     pub(crate) fn throttling(&self) -> Result<Throttling> {
         self.quota.as_ref().map_or_else(|| Ok(Throttling::default()), Quota::throttling)
     }
@@ -76,11 +76,11 @@ pub(crate) struct Clients {
     rounds: u32,
 }
 
-/// What replies took.
+/// Latencies of replies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Replies {
     pub(crate) total: u32,
-    /// Those that took longer than [`SLOW`].
+    /// Replies that took longer than [`SLOW`].
     pub(crate) slow: u32,
     pub(crate) slowest: Duration,
 }
@@ -88,8 +88,8 @@ pub(crate) struct Replies {
 struct Client(BufReader<TcpStream>);
 
 impl Clients {
-    /// Connects from the client's namespace to a server that nothing throttles yet, so that a burst costs it `burst` of CPU time,
-    /// or more while the machine is slower than it was at its best.
+    /// Connects from the client's namespace to a server that nothing throttles yet, so that a burst costs it
+    /// `burst` of CPU time, or more while the machine is slower than it was at its best.
     pub(crate) fn connect(stage: &Stage, server: SocketAddr, burst: Duration) -> Result<Clients> {
         let connect = || (0..CLIENTS).map(|_| Client::connect(server)).collect::<Result<Vec<_>>>();
         let mut clients = Clients { clients: stage.client.enter(connect)?, rounds: TRIAL_ROUNDS };
@@ -109,8 +109,8 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Makes the bursts larger until each of a few makes `count` grow, and then a little more: what they cost differs from minute to
-    /// minute.
+    /// Makes the bursts larger until each of a few makes `count` grow, and then a little more: what they cost
+    /// differs from minute to minute.
     pub(crate) fn grow(&mut self, every: Duration, count: impl Fn() -> Result<u64>) -> Result<()> {
         for _ in 0..GROWTHS_MAX {
             let (before, mut left) = (count()?, BURSTS);

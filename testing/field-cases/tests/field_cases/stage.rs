@@ -21,7 +21,7 @@ use testkit::{Connection, PATIENCE, Response};
 use crate::doctor::{self, Diagnosis};
 use crate::program::forebay;
 
-/// The host that is asked for.
+/// Host of the requests.
 pub(crate) const HOST: &str = "web.test";
 /// Where the proxy is for the client.
 pub(crate) const PROXY: SocketAddr = Network::PROXY;
@@ -67,7 +67,7 @@ pub(crate) struct Hop<'a> {
     pub(crate) location: &'a str,
 }
 
-/// What a load did, and what the kernel counted in the proxy's namespace meanwhile.
+/// The results of a load, and the kernel's counters in the proxy's namespace meanwhile.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) outcome: Outcome,
@@ -82,7 +82,7 @@ pub(crate) fn backends() -> impl Iterator<Item = SocketAddr> {
 /// Whether there are namespaces with cables between them; an error says why not.
 pub(crate) fn is_possible() -> Result<()> {
     let (one, other) = (Namespace::create("one")?, Namespace::create("other")?);
-    link((&one, &["10.91.0.1/24"]), (&other, &["10.91.0.2/24"]))
+    link(one.end(&["10.91.0.1/24"]), other.end(&["10.91.0.2/24"]))
 }
 
 impl Stage {
@@ -101,8 +101,8 @@ impl Stage {
         })
     }
 
-    /// Starts nginx with a file of 1 KB at all addresses of the backend, as case A's Pods run it: a connection costs it several times
-    /// what a request does, as it does most servers.
+    /// Starts nginx with a file of 1 KB at all addresses of the backend, as case A's Pods run it: a
+    /// connection costs it several times what a request does, as it does most servers.
     pub(crate) fn pod(&self) -> Result<Program> {
         let folder = self.folder.path();
         fs::write(folder.join("1k"), "x".repeat(1024))?;
@@ -110,8 +110,9 @@ impl Stage {
         self.backend.enter(|| self.start_nginx("pod", &config))
     }
 
-    /// Starts nginx as a proxy with `workers`, a number or `auto`. It sends an equal part of the requests to each backend, which has an upstream of
-    /// its own with `upstream` in it; `location` stands beside `proxy_pass`.
+    /// Starts nginx as a proxy with `workers`, a number or `auto`. It sends an equal part of the requests to
+    /// each backend, which has an upstream of its own with `upstream` in it; `location` stands beside
+    /// `proxy_pass`.
     pub(crate) fn nginx(
         &self,
         workers: &str,
@@ -207,7 +208,8 @@ impl Stage {
         Ok(Loaded { outcome, connections: self.connections()?.since(before) })
     }
 
-    /// Loads the proxy as [`Stage::load`] while the doctor watches the process `pid`, with arguments of its own.
+    /// Loads the proxy as [`Stage::load`] while the doctor watches the process `pid`, with arguments of its
+    /// own.
     pub(crate) fn load_watched(
         &self,
         plan: &Plan,

@@ -1,7 +1,9 @@
-//! A proxy on Pingora for `cargo xtask peers`: what its documentation begins with, and the headers that every peer sends.
+//! A proxy on Pingora for `cargo xtask peers`: what its documentation begins with, and the headers that
+//! every peer sends.
 //!
-//! `pingora-peer LISTEN THREADS IDLE CLIENTS PROTOCOL UPSTREAM...`: IDLE is how many idle upstream connections each thread may keep;
-//! CLIENTS and PROTOCOL say what is spoken to clients and to upstreams: `http1` or `h2c`, both in the clear.
+//! `pingora-peer LISTEN THREADS IDLE CLIENTS PROTOCOL UPSTREAM...`: IDLE is how many idle upstream
+//! connections each thread may keep; CLIENTS and PROTOCOL say what is spoken to clients and to upstreams:
+//! `http1` or `h2c`, both in the clear.
 //!
 //! Must not be in here: anything that makes Pingora faster than who follows its documentation has it.
 
@@ -26,7 +28,7 @@ struct Proxy {
     upstreams: LoadBalancer<RoundRobin>,
     /// The major version of HTTP.
     upstream_version: u8,
-    /// What clients come to.
+    /// The port for clients.
     port: String,
 }
 

@@ -1,5 +1,5 @@
-//! Rules and dashboards for Prometheus and Grafana (`deploy/monitoring`), and ingress-nginx's dashboards: a real Prometheus scrapes a real Forebay, and
-//! every query is run.
+//! Rules and dashboards for Prometheus and Grafana (`deploy/monitoring`), and ingress-nginx's dashboards: a
+//! real Prometheus scrapes a real Forebay, and every query is run.
 //!
 //! Must not be in here: what may be empty and why; it stands in `testing/monitoring/exceptions.yaml`.
 
@@ -9,19 +9,19 @@ mod queries;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 
-use super::stage::{Stage, binary};
+use super::stage::{Stage, forebay};
 use crate::ask::{Question, get};
 use crate::backend::Backend;
 use crate::child::{Program, free_address};
-use crate::peers::certificate::{Certificate, Certificates, Key};
+use crate::peers::certificate::{Certificates, Key};
+use crate::template::{data, render_file};
 use prometheus::Prometheus;
 use queries::Query;
 
@@ -31,11 +31,11 @@ const LIMIT: Duration = Duration::from_secs(120);
 const ROUNDS_WITH_FAILURES: u32 = 3;
 
 const HOST: &str = "shop.test";
-/// What Kubernetes tells a Pod of itself, and ingress-nginx's dashboards choose by.
+/// Labels of the Pod, by which the dashboards of ingress-nginx select.
 const NAMESPACE: &str = "ingress";
 const POD: &str = "forebay-1";
 
-/// What is otherwise, and why.
+/// A known difference, and its reason.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exceptions {
@@ -58,7 +58,7 @@ struct Watched {
 
 pub(super) fn run(stage: &Stage) -> Result<String> {
     let root = stage.tools.testing.parent().context("the workspace's folder")?;
-    let exceptions = Exceptions::read(&stage.tools.testing)?;
+    let exceptions: Exceptions = data("../testing/monitoring/exceptions.yaml")?;
     let rules = root.join("deploy/monitoring/rules");
     for arguments in [["check", "rules", "forebay.yaml"], ["test", "rules", "forebay.test.yaml"]] {
         let mut command = Command::new("promtool");
@@ -67,21 +67,13 @@ pub(super) fn run(stage: &Stage) -> Result<String> {
     }
     let watched = Watched::start(stage)?;
     let prometheus = Prometheus::start(stage, watched.admin, &rules.join("forebay.yaml"))?;
-    let queries = queries::all(root, &prometheus, stage, || watched.ask())?;
+    let queries = queries::all(&prometheus, stage, || watched.ask())?;
     let number = queries.len();
     await_results(stage, &watched, &prometheus, queries, &exceptions)?;
     let lints = lint(stage, watched.admin)?;
     compare("lints", &lints, &exceptions.lints.into_keys().collect())?;
-    let alerts = quiet_alerts(&prometheus, &rules.join("forebay.yaml"), &exceptions.may_fire)?;
+    let alerts = quiet_alerts(&prometheus, &exceptions.may_fire)?;
     Ok(format!("{number} queries have a result or a reason, {alerts} alerts are tested and run"))
-}
-
-impl Exceptions {
-    fn read(testing: &Path) -> Result<Exceptions> {
-        let file = testing.join("monitoring/exceptions.yaml");
-        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        serde_saphyr::from_str(&text).with_context(|| file.display().to_string())
-    }
 }
 
 impl Watched {
@@ -92,24 +84,14 @@ impl Watched {
         fs::create_dir_all(&manifests)?;
         fs::copy(stage.tools.testing.join("monitoring/manifests.yaml"), manifests.join("manifests.yaml"))?;
         let certificates = Certificates::make(HOST, &folder)?;
-        fs::write(manifests.join("secret.yaml"), secret(certificates.of(Key::EcdsaP256)))?;
+        let secret = render_file("conformance/monitoring/secret.yaml", certificates.of(Key::EcdsaP256))?;
+        fs::write(manifests.join("secret.yaml"), secret)?;
         let origin = Backend::start("monitoring-origin", &[], &stage.folder, &stage.interrupt)?;
-        let mut command = Command::new(binary()?);
+        let mut command = forebay(&manifests, http, free_address()?, admin)?;
         command.env("POD_NAMESPACE", NAMESPACE).env("POD_NAME", POD);
-        command.arg("serve").arg("--manifests").arg(&manifests).args([
-            "--workers",
-            "2",
-            "--cache-memory",
-            "16m",
-        ]);
-        command.args(["--configmap", "ingress/forebay"]);
+        command.args(["--cache-memory", "16m", "--configmap", "ingress/forebay"]);
         for service in ["web", "canary"] {
             command.args(["--endpoints", &format!("shop/{service}={}", origin.address)]);
-        }
-        for (flag, address) in
-            [("--http-port", http), ("--https-port", free_address()?), ("--healthz-port", admin)]
-        {
-            command.args([flag, &address.port().to_string()]);
         }
         let mut forebay = Program::start("forebay-monitoring", command, &[], &stage.folder)?;
         forebay.wait_for(http, &stage.interrupt)?;
@@ -138,23 +120,13 @@ impl Watched {
 
     /// Has a further configuration be taken into service.
     fn change(&self) -> Result<()> {
-        let manifest = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: late}\nspec: {ports: [{port: 80}]}\n---\n\
-             apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {namespace: shop, name: late}\n\
-             spec:\n  ingressClassName: nginx\n  rules:\n  - host: late.test\n    http:\n      paths:\n      \
-             - {path: /, pathType: Prefix, backend: {service: {name: late, port: {number: 80}}}}\n";
+        let manifest = include_str!("../../../conformance/monitoring/late.yaml");
         Ok(fs::write(self.manifests.join("late.yaml"), manifest)?)
     }
 }
 
-fn secret(certificate: &Certificate) -> String {
-    let [chain, key] = [&certificate.chain, &certificate.key].map(|pem| BASE64_STANDARD.encode(pem));
-    format!(
-        "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{namespace: shop, name: certificate}}\n\
-         data: {{tls.crt: {chain}, tls.key: {key}}}\n"
-    )
-}
-
-/// Asks for everything again and again, with requests in between, until what is left without a result is what may be.
+/// Asks for everything again and again, with requests in between, until what is left without a result is what
+/// may be.
 fn await_results(
     stage: &Stage,
     watched: &Watched,
@@ -198,7 +170,7 @@ fn await_results(
     compare("queries without a result", &empty.collect(), &exceptions.empty.keys().cloned().collect())
 }
 
-/// What promtool has to say of a scrape.
+/// The complaints of promtool about a scrape.
 fn lint(stage: &Stage, admin: SocketAddr) -> Result<BTreeSet<String>> {
     let file = stage.folder.join("metrics.txt");
     fs::write(&file, get(admin, "/metrics")?)?;
@@ -221,10 +193,11 @@ fn compare(what: &str, found: &BTreeSet<String>, expected: &BTreeSet<String>) ->
     Ok(())
 }
 
-/// Whether all rules are evaluated without an error, and no alert has a reason that must have none; how many alerts there are.
-fn quiet_alerts(prometheus: &Prometheus, rules: &Path, may_fire: &BTreeMap<String, String>) -> Result<usize> {
+/// Whether all rules are evaluated without an error, and no alert has a reason that must have none; how many
+/// alerts there are.
+fn quiet_alerts(prometheus: &Prometheus, may_fire: &BTreeMap<String, String>) -> Result<usize> {
     prometheus.check_rules()?;
-    let rules = queries::rules(rules)?;
+    let rules = queries::rules()?;
     for name in may_fire.keys() {
         ensure!(rules.iter().any(|rule| rule.alert.as_ref() == Some(name)), "no alert is called {name}");
     }

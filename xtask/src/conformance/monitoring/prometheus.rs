@@ -8,12 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::stage::Stage;
-use super::super::talk::{Answer, ask};
+use super::super::talk::ask;
 use super::{LIMIT, NAMESPACE, POD};
+use crate::ask::Answer;
 use crate::child::{Program, free_address};
+use crate::template::render_file;
 
 pub(super) struct Prometheus {
     #[expect(dead_code, reason = "held so that it runs")]
@@ -22,23 +24,15 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it, and waits for the first scrape. As in a cluster, the target has labels of its own, and those of metrics that have the same name
-    /// are renamed.
+    /// Starts it, and waits for the first scrape. As in a cluster, the target has labels of its own, and
+    /// those of metrics that have the same name are renamed.
     pub(super) fn start(stage: &Stage, target: SocketAddr, rules: &Path) -> Result<Prometheus> {
         let address = free_address()?;
         let folder = stage.folder.join("prometheus");
         fs::create_dir(&folder)?;
         let configuration = folder.join("prometheus.yaml");
-        fs::write(
-            &configuration,
-            format!(
-                "global: {{scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}}\n\
-                 rule_files: [\"{}\"]\n\
-                 scrape_configs:\n- job_name: forebay\n  static_configs:\n  - targets: [\"{target}\"]\n    \
-                 labels: {{namespace: {NAMESPACE}, pod: {POD}, kubernetes_pod_name: {POD}}}\n",
-                rules.display()
-            ),
-        )?;
+        let values = json!({"rules": rules, "target": target, "namespace": NAMESPACE, "pod": POD});
+        fs::write(&configuration, render_file("conformance/monitoring/prometheus.yaml", values)?)?;
         let mut command = Command::new("prometheus");
         command.arg(format!("--config.file={}", configuration.display()));
         command.arg(format!("--storage.tsdb.path={}", folder.join("data").display()));
@@ -47,16 +41,15 @@ impl Prometheus {
         program.wait_for(address, &stage.interrupt)?;
         let prometheus = Prometheus { program, address };
         // It listens before it can answer.
-        let is_ready = || Ok((prometheus.get("/-/ready")?.status == 200).then_some(()));
-        stage.interrupt.poll(LIMIT, is_ready)?.context("Prometheus is not ready")?;
+        let is_ready = || Ok(prometheus.get("/-/ready")?.status == 200);
+        stage.interrupt.await_that(LIMIT, "Prometheus", is_ready)?;
         prometheus.await_result(stage, "up == 1")?;
         Ok(prometheus)
     }
 
     /// Waits until a query has a result.
     pub(super) fn await_result(&self, stage: &Stage, query: &str) -> Result<()> {
-        let found = stage.interrupt.poll(LIMIT, || Ok(self.has_result(query)?.then_some(())))?;
-        found.with_context(|| format!("no result of {query}"))
+        stage.interrupt.await_that(LIMIT, query, || self.has_result(query))
     }
 
     /// Whether a query has a sample that is a number.

@@ -3,8 +3,6 @@
 //! Must not be in here: Prometheus' answers.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -12,11 +10,12 @@ use serde_json::Value;
 
 use super::super::stage::Stage;
 use super::prometheus::Prometheus;
+use crate::template::data;
 
 /// Ours, in `deploy/monitoring/dashboards`.
 pub(super) const DASHBOARDS: [&str; 2] = ["forebay", "forebay-routes"];
 
-/// What Grafana fills in for times; a minute, so that what has just happened is seen.
+/// Grafana's variables for times, and their values: a minute, so that the last requests are seen.
 const TIMES: [(&str, &str); 2] = [("$__rate_interval", "1m"), ("$__interval", "1m")];
 
 /// A query as Prometheus is asked it.
@@ -27,13 +26,13 @@ pub(super) struct Query {
     pub(super) expression: String,
 }
 
-/// What a dashboard asks for.
+/// The queries of a dashboard.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Dashboard {
     /// Grafana's queries for the values of variables.
     pub(super) variables: BTreeMap<String, String>,
-    /// By title.
+    /// The queries of each panel, by the panel's title.
     pub(super) panels: BTreeMap<String, Vec<String>>,
 }
 
@@ -55,23 +54,21 @@ struct Group {
     rules: Vec<Rule>,
 }
 
-/// Those of a file.
-pub(super) fn rules(file: &Path) -> Result<Vec<Rule>> {
-    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let rules: Rules = serde_saphyr::from_str(&text)?;
+/// Our rules, in `deploy/monitoring/rules`.
+pub(super) fn rules() -> Result<Vec<Rule>> {
+    let rules: Rules = data("../deploy/monitoring/rules/forebay.yaml")?;
     Ok(rules.groups.into_iter().flat_map(|group| group.rules).collect())
 }
 
-/// The queries of all dashboards: once with all values of each variable, as they are shown at first, and once with the first value. `ask` makes traffic, so
-/// that variables have values.
+/// The queries of all dashboards: once with all values of each variable, as they are shown at first, and once
+/// with the first value. `ask` makes traffic, so that variables have values.
 pub(super) fn all(
-    root: &Path,
     prometheus: &Prometheus,
     stage: &Stage,
     ask: impl Fn() -> Result<()>,
 ) -> Result<Vec<Query>> {
     let mut queries = Vec::new();
-    for (name, dashboard) in dashboards(root)? {
+    for (name, dashboard) in dashboards()? {
         let all = dashboard.variables.keys().map(|variable| (variable.clone(), ".*".to_owned())).collect();
         let mut one = BTreeMap::new();
         for (variable, query) in &dashboard.variables {
@@ -91,15 +88,11 @@ pub(super) fn all(
 }
 
 /// Ours and ingress-nginx's, by name.
-pub(super) fn dashboards(root: &Path) -> Result<BTreeMap<String, Dashboard>> {
-    let file = root.join("testing/monitoring/ingress-nginx.yaml");
-    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let mut dashboards: BTreeMap<String, Dashboard> = serde_saphyr::from_str(&text)?;
+pub(super) fn dashboards() -> Result<BTreeMap<String, Dashboard>> {
+    let mut dashboards: BTreeMap<String, Dashboard> = data("../testing/monitoring/ingress-nginx.yaml")?;
     for name in DASHBOARDS {
-        let file = root.join(format!("deploy/monitoring/dashboards/{name}.json"));
-        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let dashboard = Dashboard::of_grafana(&serde_json::from_str(&text)?);
-        dashboards.insert(name.to_owned(), dashboard.with_context(|| file.display().to_string())?);
+        let file = format!("../deploy/monitoring/dashboards/{name}.json");
+        dashboards.insert(name.to_owned(), Dashboard::of_grafana(&data(&file)?).context(file)?);
     }
     Ok(dashboards)
 }

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 fn alerts() -> Vec<String> {
-    let rules = queries::rules(&root().join("deploy/monitoring/rules/forebay.yaml")).unwrap();
+    let rules = queries::rules().unwrap();
     rules.into_iter().filter_map(|rule| rule.alert).collect()
 }
 
@@ -103,7 +104,7 @@ fn dashboards_are_what_grafana_can_show() {
             }
         }
     }
-    assert_eq!(queries::dashboards(&root()).unwrap().len(), 4);
+    assert_eq!(queries::dashboards().unwrap().len(), 4);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a trial needs and is made outside of its namespaces: the image, and the filter of system calls.
+//! The files of a trial that are made outside of its namespaces: the image, and the filter of system calls.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,12 @@ use super::super::bundle::Confinement;
 use super::super::container::Runtime;
 use super::super::layout::Layout;
 use super::super::{build, file_name};
+use crate::child::{is_installed, output};
 use crate::dist::documents::read;
 use crate::dist::output::Output;
 use crate::dist::release::Release;
-use crate::dist::target::{Architecture, Binary, Libc, Target, is_installed, target_folder};
+use crate::dist::target::{Architecture, Binary, Target};
+use crate::proxies::target_folder;
 
 /// Handed from outside of the namespaces to the inside, as JSON.
 #[derive(Debug, Deserialize, Serialize)]
@@ -24,7 +26,7 @@ pub(super) struct Prepared {
     pub(super) image: PathBuf,
     /// Whether the binary needs this machine's libraries.
     pub(super) is_dynamic: bool,
-    /// `deploy/static/deploy.yaml`.
+    /// The content of `deploy/static/deploy.yaml`.
     pub(super) manifests: String,
     /// The filter of system calls; `Null` where there is none.
     pub(super) filter: Value,
@@ -36,7 +38,7 @@ impl Prepared {
     pub(super) fn make(image: Option<&Path>, binary: Option<&Path>) -> Result<Prepared> {
         let runtime = Runtime::find()?;
         let release = Release::find(None)?;
-        let folder = target_folder(&release.root).join("image-test");
+        let folder = target_folder()?.join("image-test");
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let (image, is_dynamic) = match (image, binary) {
             (_, Some(binary)) => image_of(&release, binary, &folder)?,
@@ -61,7 +63,7 @@ impl Prepared {
 
 fn image_of(release: &Release, binary: &Path, folder: &Path) -> Result<(PathBuf, bool)> {
     let binary = Binary::read(binary)?;
-    let target = Target { architecture: binary.elf.architecture, libc: Libc::Gnu };
+    let target = Target { architecture: binary.elf.architecture };
     ensure!(target.architecture.is_native(), "{} is not for this machine", binary.path.display());
     let is_dynamic = binary.elf.interpreter.is_some();
     let images = [build(release, target, &binary)?];
@@ -89,15 +91,7 @@ fn filter(release: &Release, folder: &Path, capabilities: &[String]) -> Result<V
     go.current_dir(release.root.join("testing/image"));
     // The toolchain that is there, and nothing that is not in go.sum.
     go.env("GOTOOLCHAIN", "local").args(["build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-o"]);
-    output_of(go.arg(&program).arg("."))?;
-    let filter = output_of(Command::new(program).args(capabilities))?;
-    Ok(serde_json::from_slice(&filter)?)
-}
-
-fn output_of(command: &mut Command) -> Result<Vec<u8>> {
-    let output =
-        command.output().with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?} ended with {}:\n{said}", output.status);
-    Ok(output.stdout)
+    output(go.arg(&program).arg("."))?;
+    let filter = output(Command::new(program).args(capabilities))?;
+    Ok(serde_json::from_str(&filter)?)
 }

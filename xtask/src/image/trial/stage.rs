@@ -1,19 +1,16 @@
-//! Two network namespaces with a cable between them: a container in one; its clients, and the endpoints behind it, in the other.
+//! Two network namespaces with a cable between them: a container in one; its clients, and the endpoints
+//! behind it, in the other.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use bench::payload::Payload;
 use lab::{Namespace, link};
-use rustix::thread::gettid;
 use testkit::manifest::{Ingress, service, tls_secret};
-use testkit::{Authority, Certificate, Connection, TlsClient};
+use testkit::{Authority, Certificate, Connection, TlsClient, Upstream};
 
 use super::super::bundle::{Bundle, Confinement};
 use super::super::container::{Container, Runtime};
@@ -26,6 +23,8 @@ const HOST: &str = "web.test";
 /// For documentation (RFC 5737): nobody's.
 const CLIENTS: &str = "192.0.2.1";
 const CONTAINER: &str = "192.0.2.2";
+/// Connections that wait for the endpoint to accept them.
+const BACKLOG: i32 = 16;
 /// `CAP_NET_BIND_SERVICE` in a mask of capabilities.
 const NET_BIND_SERVICE: u64 = 1 << 10;
 /// `PR_SET_SECCOMP` with a filter, as `/proc/PID/status` has it.
@@ -38,25 +37,10 @@ pub(super) struct Stage<'a> {
     image: Unpacked,
     confinement: Confinement,
     pod: Namespace,
-    resident: Resident,
     clients: Namespace,
     authority: Authority,
     folder: PathBuf,
     interrupt: Interrupt,
-}
-
-/// A thread that stays in a namespace, by which others find that.
-struct Resident {
-    thread: u32,
-    /// The thread ends with it.
-    _end: Sender<()>,
-}
-
-/// An endpoint that answers when it is told to.
-struct Held {
-    address: SocketAddr,
-    asked: Receiver<()>,
-    answer: Sender<()>,
 }
 
 impl Stage<'_> {
@@ -68,31 +52,20 @@ impl Stage<'_> {
         let confinement = Confinement::of_deployment(&prepared.manifests)?;
         ensure!(image.user == confinement.user(), "the image's user {:?} is not the chart's", image.user);
         let (pod, clients) = (Namespace::create("pod")?, Namespace::create("clients")?);
-        link((&pod, &[&format!("{CONTAINER}/24")]), (&clients, &[&format!("{CLIENTS}/24")]))?;
-        let resident = Resident::of(&pod)?;
+        let (container, client) = (format!("{CONTAINER}/24"), format!("{CLIENTS}/24"));
+        link(pod.end(&[&container]), clients.end(&[&client]))?;
         let authority = Authority::new("image-test");
         fs::create_dir(folder.join("manifests"))?;
         let runtime = Runtime::find()?;
-        Ok(Stage {
-            prepared,
-            runtime,
-            image,
-            confinement,
-            pod,
-            resident,
-            clients,
-            authority,
-            folder,
-            interrupt,
-        })
+        Ok(Stage { prepared, runtime, image, confinement, pod, clients, authority, folder, interrupt })
     }
 
     /// As a Pod of the chart: ports below 1024 are everybody's by its sysctl.
     pub(super) fn in_own_network(&self) -> Result<()> {
         self.clients.enter(|| {
             let payload = Payload::bind(SocketAddr::new(CLIENTS.parse()?, 0), 1)?;
-            let held = Held::listen()?;
-            self.write_routes(&[payload.local_addr()], &[held.address])?;
+            let held = Upstream::at(CLIENTS.parse()?, BACKLOG);
+            self.write_routes(&[payload.local_addr()], &[held.address()])?;
             let first = self.write_certificate()?;
             let mut container = self.start("pod", &self.confinement)?;
             self.serves(&first)?;
@@ -127,7 +100,7 @@ impl Stage<'_> {
             let libraries = ["/lib", "/lib64", "/usr/lib"].map(PathBuf::from);
             mounts.extend(libraries.into_iter().filter(|it| it.is_dir()).map(|it| (it.clone(), it)));
         }
-        let network = self.resident.network();
+        let network = self.pod.path();
         let filter = &self.prepared.filter;
         let bundle = Bundle {
             image: &self.image,
@@ -180,7 +153,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What the kernel says of the process, rather than what it was asked for.
+    /// Checks the process by what the kernel reports of it, not by what was requested.
     fn is_confined(&self, container: &Container) -> Result<()> {
         let pid = container.pid()?;
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -206,23 +179,20 @@ impl Stage<'_> {
 
     fn takes_up_a_new_certificate(&self) -> Result<()> {
         let new = self.write_certificate()?;
-        let shown = self
-            .interrupt
-            .poll(PATIENCE, || Ok(self.client().connect(port(443)?).tls_info().shows(&new).then_some(())))?;
-        shown.context("the new certificate is not shown")?;
+        let is_shown = || Ok(self.client().connect(port(443)?).tls_info().shows(&new));
+        self.interrupt.await_that(PATIENCE, "the new certificate", is_shown)?;
         println!("takes up a new certificate");
         Ok(())
     }
 
-    fn ends_without_losing_a_request(&self, container: &mut Container, held: &Held) -> Result<()> {
+    fn ends_without_losing_a_request(&self, container: &mut Container, held: &Upstream) -> Result<()> {
         let mut connection = Connection::to(port(80)?);
         connection.send(format!("GET /held HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
-        held.asked.recv_timeout(PATIENCE).context("the endpoint is not asked")?;
+        let (mut endpoint, _) = held.accept_request();
         container.signal("TERM")?;
-        let is_closed = || Ok((!is_ready()).then_some(()));
-        self.interrupt.poll(PATIENCE, is_closed)?.context("it is ready in spite of SIGTERM")?;
+        self.interrupt.await_that(PATIENCE, "it to be unready by SIGTERM", || Ok(!is_ready()))?;
         ensure!(container.ended()?.is_none(), "it ended while a request was on its way");
-        held.answer.send(())?;
+        endpoint.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         let status = connection.read_response().status;
         ensure!(status == 200, "the request on its way was answered {status}");
         let status = self.interrupt.poll(PATIENCE, || container.ended())?;
@@ -234,45 +204,6 @@ impl Stage<'_> {
 
     fn client(&self) -> TlsClient {
         TlsClient::new(HOST).believing(&self.authority)
-    }
-}
-
-impl Resident {
-    fn of(namespace: &Namespace) -> Result<Resident> {
-        let (end, ended) = channel();
-        let (to_us, from_thread) = channel();
-        namespace.enter(|| {
-            thread::spawn(move || -> Result<()> {
-                to_us.send(gettid().as_raw_nonzero().get().cast_unsigned())?;
-                // Nothing is sent: this fails when the other side goes.
-                Ok(ended.recv()?)
-            });
-            Ok(())
-        })?;
-        Ok(Resident { thread: from_thread.recv_timeout(PATIENCE)?, _end: end })
-    }
-
-    fn network(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/{}/task/{}/ns/net", std::process::id(), self.thread))
-    }
-}
-
-impl Held {
-    /// Takes one request, on a thread that ends with it.
-    fn listen() -> Result<Held> {
-        let listener = TcpListener::bind((CLIENTS, 0))?;
-        let address = listener.local_addr()?;
-        let (to_stage, asked) = channel();
-        let (answer, from_stage) = channel();
-        thread::spawn(move || -> Result<()> {
-            let (mut stream, _) = listener.accept()?;
-            let mut lines = BufReader::new(stream.try_clone()?).lines();
-            while !lines.next().context("a head")??.is_empty() {}
-            to_stage.send(())?;
-            from_stage.recv()?;
-            Ok(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?)
-        });
-        Ok(Held { address, asked, answer })
     }
 }
 

@@ -5,17 +5,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use bench::generator::{Expect, Outcome, Pace, Plan, Status};
 
-use super::{Bench, KILOBYTE, MEGABYTE, WARM_UP};
-use crate::peers::certificate::Key;
-use crate::peers::feature::{self, Case};
+use super::{Bench, KILOBYTE};
+use crate::peers::feature::Feature;
 use crate::peers::figures::{self, Figure, Figures};
-use crate::peers::proxy::{Clients, Peer, other_host};
-
-const CONNECTIONS_LARGE: usize = 16;
-const CLIENTS: usize = 1_000;
+use crate::peers::proxy::Peer;
+use crate::peers::workload::Load;
 
 /// Requests of each part for ten objects, which ask for more than a tenth of them, and Zipf's exponent.
 const REQUESTS_FOR_TEN: usize = 3;
@@ -29,43 +26,14 @@ const COUNT_MAX: Duration = Duration::from_secs(15);
 const LONG: Duration = Duration::from_mins(5);
 
 impl Bench<'_> {
-    /// Hits of one small object, and beside them what Forebay needs for a request that it passes on.
-    pub(crate) fn cache_hits(&self, peer: Peer, case: &Case) -> Result<Figures> {
-        let stage = self.stage(peer, case)?;
-        let plan = self.plan_of(case, &stage.scene(peer))?;
-        let mut figures = self.spent_on(&stage.running, &plan)?;
-        if peer == Peer::Forebay {
-            let proxied = Plan { host: other_host(0), ..plan };
-            figures.insert(Figure::CpuProxied, self.spent_on(&stage.running, &proxied)?[&Figure::Cpu]);
-        }
-        Ok(figures)
-    }
-
-    /// The same over TLS.
-    pub(crate) fn cache_hits_tls(&self, peer: Peer, case: &Case) -> Result<Figures> {
-        let certificate = self.certificates.of(Key::EcdsaP256);
-        let stage = self.stage_for(peer, case, Clients::Tls(certificate))?;
-        let plan = Plan { tls: Some(super::tls::tls()), ..self.plan_of(case, &stage.scene(peer))? };
-        self.spent_on(&stage.running, &plan)
-    }
-
-    /// Hits of one large object.
-    pub(crate) fn cache_hits_large(&self, peer: Peer, case: &Case) -> Result<Figures> {
-        let stage = self.stage(peer, case)?;
-        let expect = Expect { status: Status::Is(200), body_bytes: Some(MEGABYTE) };
-        let plan = self.plan_of(case, &stage.scene(peer))?;
-        self.spent_on(&stage.running, &Plan { connections: CONNECTIONS_LARGE, expect, ..plan })
-    }
-
     /// Many clients ask for an object that nobody has yet.
-    pub(crate) fn cache_collapse(&self, peer: Peer, case: &Case) -> Result<Figures> {
-        let stage = self.stage(peer, case)?;
+    pub(super) fn cache_collapse(&self, peer: Peer, load: &Load) -> Result<Figures> {
+        let (stage, case) = self.start_for(peer, load, None)?;
         let plan = Plan {
-            connections: CLIENTS,
             pace: Pace::Bursts { every: LONG },
-            requests: Some(CLIENTS as u64),
+            requests: Some(load.connections as u64),
             expect: Expect { status: Status::Is(200), body_bytes: None },
-            ..self.plan_of(case, &stage.scene(peer))?
+            ..self.plan_of(load, &case, &stage)?
         };
         // Connections that are there already, so that it is not their being made that is measured.
         let before = stage.backends[0].requests()?;
@@ -78,24 +46,25 @@ impl Bench<'_> {
         ]))
     }
 
-    /// Many objects, of which some are asked for much more often than others: first until the cache is full, then for the figures. Each part ends
-    /// after some time in any case, so that a slow machine has figures too, of fewer requests; the LRU beside it is asked the same ones.
-    pub(crate) fn cache_zipf(&self, peer: Peer) -> Result<Figures> {
+    /// Many objects, of which some are asked for much more often than others: first until the cache is full,
+    /// then for the figures. Each part ends after some time in any case, so that a slow machine has figures
+    /// too, of fewer requests; the LRU beside it is asked the same ones.
+    pub(super) fn cache_zipf(&self, peer: Peer) -> Result<Figures> {
         let requests = self.zipf_objects * REQUESTS_FOR_TEN / 10;
         let (sizes, asked) = (sizes(self.zipf_objects), asked_for(self.zipf_objects, 2 * requests));
         let capacity = sizes.iter().sum::<u64>() / 10;
         let memory_mib = u32::try_from(capacity >> 20)?;
-        let case = feature::zipf(memory_mib);
-        let stage = self.stage(peer, &case)?;
-        let program = stage.running.program.as_ref().context("nobody to measure")?;
-        self.generate(&Plan { duration: WARM_UP, ..self.plan(stage.running.address, "/1k", KILOBYTE) })?;
+        let feature = Some(Feature::named("cache").with("memory_mib", memory_mib));
+        let load = Load { connections: CLIENTS_ZIPF, path: "/bytes/{}".into(), feature, ..Load::default() };
+        let (stage, case) = self.start_for(peer, &load, None)?;
+        let program = stage.program()?;
+        self.warm_up(&self.plan(stage.target(), "/1k", KILOBYTE))?;
         let resident = program.resident_bytes()?;
         let plan = Plan {
-            connections: CLIENTS_ZIPF,
             pace: Pace::Closed,
             requests: Some(requests as u64),
             expect: Expect { status: Status::Is(200), body_bytes: None },
-            ..self.plan_of(&case, &stage.scene(peer))?
+            ..self.plan_of(&load, &case, &stage)?
         };
         let ask = |asked: &[usize], duration| -> Result<(Outcome, u64)> {
             let variants = asked.iter().map(|object| format!("{}/{object}", sizes[*object])).collect();
@@ -131,7 +100,7 @@ fn sizes(objects: usize) -> Vec<u64> {
     (0..objects).map(size).collect()
 }
 
-/// Which object each request is for: the same in every run.
+/// The object of each request: the same in every run.
 fn asked_for(objects: usize, requests: usize) -> Vec<usize> {
     let weights = (1..=objects).scan(0.0, |sum, rank| {
         *sum += (rank as f64).powf(-EXPONENT);
@@ -161,7 +130,8 @@ fn bytes_of(asked: &[usize], sizes: &[u64]) -> u64 {
     asked.iter().collect::<HashSet<_>>().into_iter().map(|object| sizes[*object]).sum()
 }
 
-/// The hits, from a request on, of a cache that drops what was used least recently, and counts nothing but bodies.
+/// The hits, from a request on, of a cache that drops what was used least recently, and counts nothing but
+/// bodies.
 fn lru_hits(asked: &[usize], from: usize, sizes: &[u64], capacity: u64) -> u64 {
     let (mut used, mut by_age) = (HashMap::<usize, usize>::new(), BTreeMap::<usize, usize>::new());
     let (mut bytes, mut hits) = (0, 0);

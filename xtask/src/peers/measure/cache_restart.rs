@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use bench::generator::{Expect, Pace, Plan, Status};
 
-use super::{Bench, metric};
+use super::{Bench, Stage};
 use crate::ask::Question;
-use crate::peers::feature::{self, Case};
+use crate::peers::feature::{Case, Feature, HOST};
 use crate::peers::figures::{Figure, Figures};
-use crate::peers::proxy::{HOST, Peer, Setup};
+use crate::peers::proxy::{Peer, Setup};
 
-/// What fills the disk.
+/// Of the cache, in mebibytes: the disk is what counts.
+const MEMORY_MIB: u32 = 256;
+const PATH: &str = "/bytes/{}";
+/// Objects that fill the disk.
 const LARGE_BYTES: u64 = 8_000_000;
 /// Not all is written where the disk is slower than the load; more is asked for then.
 const ROUNDS_MAX: u64 = 8;
@@ -34,26 +37,25 @@ const WRITES: &str = "forebay_cache_disk_writes_total";
 
 impl Bench<'_> {
     /// Fills the disk, starts anew, and sees when it serves and when something is found.
-    pub(crate) fn cache_restart(&self, peer: Peer) -> Result<Figures> {
+    pub(super) fn cache_restart(&self, peer: Peer) -> Result<Figures> {
         let folder = self.folder.join("kept");
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
-        let case = feature::with_disk(&folder, self.disk_gib);
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let setup = Setup { feature: case.feature.clone(), ..self.setup(&upstreams) };
-        let running = peer.start(&setup, &self.interrupt)?;
-        let admin = running.admin.context("nobody tells what is on disk")?;
-        let bytes = self.fill_disk(&case, running.address, admin)?;
+        let feature = Feature::named("cache").with("memory_mib", MEMORY_MIB);
+        let feature = feature.with("folder", folder.display().to_string()).with("disk_gib", self.disk_gib);
+        let case = feature.case(PATH)?;
+        let setup = || Setup { feature: case.clone(), ..self.setup() };
+        let stage = self.start(peer, setup())?;
+        let bytes = self.fill_disk(&case, &stage)?;
+        let Stage { running, backends, .. } = stage;
         drop(running);
         let begun = Instant::now();
-        let running = peer.start(&setup, &self.interrupt)?;
-        let admin = running.admin.context("nobody tells what is on disk")?;
-        probe(running.address, "0/first")?;
+        let stage = self.start_with(peer, setup(), backends)?;
+        probe(stage.target(), "0/first")?;
         let ready = begun.elapsed();
-        let found = self.find_one(running.address, admin, begun)?;
-        drop(running);
+        let found = self.find_one(&stage, begun)?;
+        drop(stage);
         fs::remove_dir_all(&folder)?;
         Ok(Figures::from([
             (Figure::ReadyMillis, ready.as_secs_f64() * 1000.0),
@@ -63,28 +65,27 @@ impl Bench<'_> {
     }
 
     /// Asks for objects until the disk is full. Returns the bytes on disk.
-    fn fill_disk(&self, case: &Case, target: SocketAddr, admin: SocketAddr) -> Result<f64> {
+    fn fill_disk(&self, case: &Case, stage: &Stage) -> Result<f64> {
         let all = u64::from(self.disk_gib) << 30;
         let count = all / LARGE_BYTES;
         let plan = Plan {
             pace: Pace::Closed,
             duration: LONG,
             patience: LONG,
-            headers: case.headers.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
+            headers: case.headers.clone().into_iter().collect(),
             expect: Expect { status: Status::Is(200), body_bytes: None },
-            ..self.plan(target, case.path, 0)
+            ..self.plan(stage.target(), PATH, 0)
         };
         let ask = |names: Vec<String>| -> Result<f64> {
-            let settled = metric(admin, WRITES)? + metric(admin, DROPPED)? + names.len() as f64;
+            let settled = stage.metric(WRITES)? + stage.metric(DROPPED)? + names.len() as f64;
             self.generate(&Plan {
                 requests: Some(names.len() as u64),
                 variants: names.into(),
                 ..plan.clone()
             })?;
-            let is_written =
-                || Ok((metric(admin, WRITES)? + metric(admin, DROPPED)? >= settled).then_some(()));
+            let is_written = || Ok((stage.metric(WRITES)? + stage.metric(DROPPED)? >= settled).then_some(()));
             self.interrupt.poll(WRITTEN_LIMIT, is_written)?.context("what was asked for is not written")?;
-            metric(admin, BYTES)
+            stage.metric(BYTES)
         };
         for round in 0..ROUNDS_MAX {
             let bytes = ask((0..count).map(|number| format!("{LARGE_BYTES}/{round}-{number}")).collect())?;
@@ -95,13 +96,13 @@ impl Bench<'_> {
         bail!("the disk is too slow to be filled");
     }
 
-    fn find_one(&self, target: SocketAddr, admin: SocketAddr, begun: Instant) -> Result<Duration> {
-        // What has been asked for once is in memory; each is another one.
+    fn find_one(&self, stage: &Stage, begun: Instant) -> Result<Duration> {
+        // An object that has been asked for once is in memory, so that each request is for another one.
         for number in 0..PROBES {
             self.interrupt.check()?;
             ensure!(begun.elapsed() < FOUND_LIMIT, "nothing is found on disk");
-            probe(target, &probe_name(number))?;
-            if metric(admin, HITS)? > 0.0 {
+            probe(stage.target(), &probe_name(number))?;
+            if stage.metric(HITS)? > 0.0 {
                 return Ok(begun.elapsed());
             }
         }

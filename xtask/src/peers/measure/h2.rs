@@ -5,15 +5,17 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use bench::h2c;
 
-use super::{Bench, CLOSED_LOOP, KILOBYTE};
+use super::{Bench, CLOSED_LOOP, KILOBYTE, Stage};
 use crate::backend::Backend;
 use crate::load::{Drive, H2load, Seen};
 use crate::peers::certificate::Key;
+use crate::peers::feature::HOST;
 use crate::peers::figures::{self, Figure, Figures};
-use crate::peers::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
+use crate::peers::proxy::{Clients, Peer, Setup, Upstream};
+use crate::peers::workload::Protocol;
 
 /// The fixed rate at which CPU is compared, and so many seconds' worth of it to warm up.
 const RATE_PER_SECOND: u64 = 16_000;
@@ -23,31 +25,33 @@ const WARM_UP_REQUESTS: u64 = RATE_PER_SECOND / 4;
 const METHOD: &str = "/bench.Echo/Unary";
 const MESSAGE: [u8; 100] = [b'x'; 100];
 
-/// What clients and upstreams speak.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    /// Clear HTTP/2 to clients, HTTP/1 to upstreams.
-    Clear,
-    /// HTTP/2 over TLS to clients, HTTP/1 to upstreams.
-    Tls,
-    /// Clear HTTP/2 on both sides.
-    BothClear,
-    /// The same with gRPC in it.
-    Grpc,
-}
-
 impl Bench<'_> {
     /// Many streams on few connections: CPU at a fixed rate, then the highest rate.
-    pub(crate) fn h2(&self, peer: Peer, protocol: Protocol) -> Result<Figures> {
-        self.with_h2(peer, protocol, |running| {
-            let mut figures = self.at_rate(running, protocol)?;
-            figures.extend(self.closed_loop(running, protocol)?);
-            Ok(figures)
-        })
+    pub(super) fn h2(&self, peer: Peer, protocol: Protocol) -> Result<Figures> {
+        let backend = match protocol {
+            Protocol::Clear | Protocol::Tls => self.backend("payload")?,
+            Protocol::BothClear | Protocol::Grpc => {
+                Backend::start_h2c(&self.cpus.load, self.folder, &self.interrupt)?
+            }
+        };
+        let setup = self.setup_for((protocol == Protocol::Tls).then_some(Key::EcdsaP256));
+        let setup = Setup {
+            clients: if protocol == Protocol::Tls { Clients::Tls } else { Clients::ClearH2 },
+            upstream: match protocol {
+                Protocol::Clear | Protocol::Tls => Upstream::Http1,
+                Protocol::BothClear => Upstream::H2c,
+                Protocol::Grpc => Upstream::Grpc,
+            },
+            ..setup
+        };
+        let stage = self.start_with(peer, setup, vec![backend])?;
+        let mut figures = self.at_rate(&stage, protocol)?;
+        figures.extend(self.closed_loop(&stage, protocol)?);
+        Ok(figures)
     }
 
     /// The same requests with HTTP/1 upstreams, and with h2c.
-    pub(crate) fn h2_upstreams(&self, peer: Peer) -> Result<Figures> {
+    pub(super) fn h2_upstreams(&self, peer: Peer) -> Result<Figures> {
         let (http1, h2c) = (self.h2(peer, Protocol::Clear)?, self.h2(peer, Protocol::BothClear)?);
         Ok(Figures::from([
             (Figure::CpuHttp1, http1[&Figure::Cpu]),
@@ -57,63 +61,31 @@ impl Bench<'_> {
         ]))
     }
 
-    /// Starts what the protocol needs, measures, and stops it.
-    fn with_h2(
-        &self,
-        peer: Peer,
-        protocol: Protocol,
-        measure: impl Fn(&Running) -> Result<Figures>,
-    ) -> Result<Figures> {
-        let backend = match protocol {
-            Protocol::Clear | Protocol::Tls => {
-                Backend::start("payload", &self.cpus.load, self.folder, &self.interrupt)?
-            }
-            Protocol::BothClear | Protocol::Grpc => {
-                Backend::start_h2c(&self.cpus.load, self.folder, &self.interrupt)?
-            }
-        };
-        let upstreams = [backend.address];
-        let setup = Setup {
-            clients: match protocol {
-                Protocol::Tls => Clients::Tls(self.certificates.of(Key::EcdsaP256)),
-                Protocol::Clear | Protocol::BothClear | Protocol::Grpc => Clients::ClearH2,
-            },
-            upstream: match protocol {
-                Protocol::Clear | Protocol::Tls => Upstream::Http1,
-                Protocol::BothClear => Upstream::H2c,
-                Protocol::Grpc => Upstream::Grpc,
-            },
-            ..self.setup(&upstreams)
-        };
-        let running = peer.start(&setup, &self.interrupt)?;
-        measure(&running)
-    }
-
     /// CPU at a fixed rate.
-    fn at_rate(&self, running: &Running, protocol: Protocol) -> Result<Figures> {
+    fn at_rate(&self, stage: &Stage, protocol: Protocol) -> Result<Figures> {
         if protocol == Protocol::Grpc {
-            check_call(running.address)?;
+            check_call(stage.target())?;
         }
         let drive = |requests| Drive::Rate { per_second: RATE_PER_SECOND, requests };
-        self.h2load(running, protocol, drive(WARM_UP_REQUESTS))?;
+        self.h2load(stage, protocol, drive(WARM_UP_REQUESTS))?;
         let (seen, mut figures) =
-            self.h2load(running, protocol, drive(RATE_PER_SECOND * self.seconds.as_secs()))?;
+            self.h2load(stage, protocol, drive(RATE_PER_SECOND * self.seconds.as_secs()))?;
         figures.insert(Figure::Rate, seen.rate);
         Ok(figures)
     }
 
     /// All streams in use all the time.
-    fn closed_loop(&self, running: &Running, protocol: Protocol) -> Result<Figures> {
-        let (seen, figures) = self.h2load(running, protocol, Drive::Closed { duration: CLOSED_LOOP })?;
+    fn closed_loop(&self, stage: &Stage, protocol: Protocol) -> Result<Figures> {
+        let (seen, figures) = self.h2load(stage, protocol, Drive::Closed { duration: CLOSED_LOOP })?;
         Ok(Figures::from([(Figure::RateClosed, seen.rate), (Figure::CpuClosed, figures[&Figure::Cpu])]))
     }
 
-    fn h2load(&self, running: &Running, protocol: Protocol, drive: Drive) -> Result<(Seen, Figures)> {
+    fn h2load(&self, stage: &Stage, protocol: Protocol, drive: Drive) -> Result<(Seen, Figures)> {
         let call_file = self.folder.join("call");
         fs::write(&call_file, h2c::grpc_frame(&MESSAGE))?;
         let is_grpc = protocol == Protocol::Grpc;
         let load = H2load {
-            target: running.address,
+            target: stage.target(),
             host: HOST,
             path: if is_grpc { METHOD } else { "/1k" },
             tls: protocol == Protocol::Tls,
@@ -121,7 +93,7 @@ impl Bench<'_> {
             body_bytes: if is_grpc { h2c::grpc_frame(&MESSAGE).len() as u64 } else { KILOBYTE },
             drive,
         };
-        let program = running.program.as_ref().context("nobody to measure")?;
+        let program = stage.program()?;
         let before = program.cpu_time()?;
         let seen = load.run(&self.cpus.load, self.folder, &self.interrupt)?;
         let figures = figures::of_cpu(program.cpu_time()? - before, seen.requests);

@@ -2,93 +2,165 @@
 //!
 //! Must not be in here: goals, and the order of the rounds.
 
+mod beside;
 mod cache;
 mod cache_restart;
-mod compression;
-mod feature;
+mod connections;
 mod h2;
+mod ingresses;
 mod stream;
 mod tls;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use bench::generator::{Expect, Outcome, Pace, Plan, Status};
 
-use super::certificate::Certificates;
-use super::feature::Feature;
+use super::certificate::{Certificates, Key};
+use super::contents;
+use super::feature::{Case, Counted, HOST, Scene};
 use super::figures::{self, Figure, Figures};
-use super::proxy::{Clients, HOST, Peer, Running, Setup, Upstream};
+use super::proxy::{Clients, Peer, Running, Setup, other_host};
+use super::workload::{Load, Measure, Then};
 use crate::ask;
-use crate::backend::{Accepted, Backend};
+use crate::backend::Backend;
+use crate::child::Program;
 use crate::interrupt::Interrupt;
 use crate::load::{self, ForebayBench, Wrk};
-use crate::machine::{self, Cpus};
-
-pub(super) use h2::Protocol;
-pub(super) use tls::Handshakes;
-
-/// The fixed rate at which CPU per request is compared. In a closed loop the leaner proxy is idle longer, batches less and
-/// looks worse than it is.
-const RATE_PER_SECOND: f64 = 20_000.0;
-const RATE_LARGE_PER_SECOND: f64 = 300.0;
-const RATE_FEW_PER_SECOND: f64 = 200.0;
+use crate::machine::Cpus;
 
 const WARM_UP: Duration = Duration::from_millis(500);
 /// The highest rate needs no long look.
 const CLOSED_LOOP: Duration = Duration::from_secs(1);
+/// For a number of requests, and for nginx, which answers what it has taken, one password after the other.
+const LONG: Duration = Duration::from_secs(30);
 
 const KILOBYTE: u64 = 1024;
-const MEGABYTE: u64 = 1024 * 1024;
 
-const BURST_CLIENTS: usize = 1200;
-const BURST_UPSTREAMS: usize = 5;
-/// So long that every request of a burst is out at the same time.
-const BURST_PATH: &str = "/delay/250";
-const BURST_EVERY: Duration = Duration::from_millis(500);
-
-const IDLE_CLIENTS: usize = 10_000;
-const IDLE_ANSWER_LIMIT: Duration = Duration::from_secs(5);
-
-/// What all measurements share.
+/// The CPUs, folder and sizes of all measurements.
 pub(crate) struct Bench<'a> {
     pub(crate) cpus: Cpus,
     pub(crate) seconds: Duration,
-    /// Of cache-zipf.
+    /// The number of objects of cache-zipf.
     pub(crate) zipf_objects: usize,
-    /// What is on disk before a restart.
+    /// Gibibytes on disk before cache-restart restarts.
     pub(crate) disk_gib: u32,
     pub(crate) folder: &'a Path,
     pub(crate) certificates: Certificates,
     pub(crate) interrupt: Interrupt,
 }
 
+/// A peer that runs, and what is behind it.
+struct Stage {
+    running: Running,
+    backends: Vec<Backend>,
+    services: Vec<Backend>,
+}
+
+impl Stage {
+    fn target(&self) -> SocketAddr {
+        self.running.address
+    }
+
+    fn program(&self) -> Result<&Program> {
+        self.running.program.as_ref().context("there is no program to measure")
+    }
+
+    fn scene(&self) -> Scene<'_> {
+        Scene { sets_cookies: self.running.admin.is_some(), address: self.target(), backends: &self.backends }
+    }
+
+    /// The sum of one of Forebay's metrics over its labels.
+    fn metric(&self, name: &str) -> Result<f64> {
+        let admin = self.running.admin.context("the peer has no metrics")?;
+        Ok(ask::metric(admin, name)?.unwrap_or(0.0))
+    }
+}
+
 impl Bench<'_> {
-    fn backends(&self, count: usize) -> Result<Vec<Backend>> {
-        (0..count).map(|index| self.backend(&format!("payload-{index}"))).collect()
+    /// The figures of a workload.
+    pub(crate) fn measure(&self, measure: &Measure, peer: Peer) -> Result<Figures> {
+        match measure {
+            Measure::Generator => self.generator(),
+            Measure::Cost(load) => self.cost(peer, load),
+            Measure::Compressed(load) => self.compressed(peer, load),
+            Measure::Handshakes(handshakes) => self.handshakes(peer, handshakes),
+            Measure::CaseA { clients, percent } => self.case_a(peer, *clients, *percent),
+            Measure::CaseD { keepalive } => self.case_d(peer, *keepalive),
+            Measure::TwoWorkers => self.two_workers(peer),
+            Measure::Idle { key } => self.idle(peer, *key),
+            Measure::Routing => self.routing(peer),
+            Measure::Hosts => self.hosts(peer),
+            Measure::H2(protocol) => self.h2(peer, *protocol),
+            Measure::H2Upstreams => self.h2_upstreams(peer),
+            Measure::Redis(redis) => self.redis(peer, redis),
+            Measure::HandshakeFlood => self.handshake_flood(peer),
+            Measure::WrongPasswords => self.wrong_passwords(peer),
+            Measure::Conditions(load) => self.conditions(peer, load),
+            Measure::MirrorHanging(load) => self.mirror_hanging(peer, load),
+            Measure::CacheCollapse(load) => self.cache_collapse(peer, load),
+            Measure::CacheZipf => self.cache_zipf(peer),
+            Measure::CacheRestart => self.cache_restart(peer),
+        }
     }
 
     fn backend(&self, name: &str) -> Result<Backend> {
         Backend::start(name, &self.cpus.load, self.folder, &self.interrupt)
     }
 
-    fn setup<'a>(&'a self, upstreams: &'a [SocketAddr]) -> Setup<'a> {
+    fn nginx_backend(&self) -> Result<Backend> {
+        Backend::start_nginx(&self.cpus.load, self.folder, &self.interrupt)
+    }
+
+    /// One worker on the CPU of proxies.
+    fn setup(&self) -> Setup<'_> {
         Setup {
-            clients: Clients::Clear,
-            upstream: Upstream::Http1,
-            upstreams,
-            cpus: &self.cpus.proxy,
+            cpus: self.cpus.proxy.clone(),
             workers: 1,
-            logs: false,
-            keepalive: None,
             other_ingresses: 4,
-            feature: Feature::default(),
-            services: Vec::new(),
-            folder: self.folder,
+            folder: self.folder.into(),
+            ..Setup::default()
         }
+    }
+
+    /// The same for clients with TLS, or without where there is no key.
+    fn setup_for(&self, key: Option<Key>) -> Setup<'_> {
+        let clients = if key.is_some() { Clients::Tls } else { Clients::Clear };
+        Setup { clients, certificate: key.map(|key| self.certificates.of(key)), ..self.setup() }
+    }
+
+    /// Starts a peer in front of one payload server.
+    fn start(&self, peer: Peer, setup: Setup) -> Result<Stage> {
+        self.start_with(peer, setup, vec![self.backend("payload-0")?])
+    }
+
+    /// Starts a peer in front of these backends, and the services that its feature needs.
+    fn start_with(&self, peer: Peer, setup: Setup, backends: Vec<Backend>) -> Result<Stage> {
+        let names = setup.feature.services.clone();
+        let services = names.iter().map(|name| self.backend(name)).collect::<Result<Vec<_>>>()?;
+        let setup = Setup {
+            upstreams: backends.iter().map(|backend| backend.address).collect(),
+            services: names.into_iter().zip(services.iter().map(|service| service.address)).collect(),
+            ..setup
+        };
+        Ok(Stage { running: peer.start(&setup, &self.interrupt)?, backends, services })
+    }
+
+    /// Starts what a load needs, and checks that its feature is in force.
+    fn start_for(&self, peer: Peer, load: &Load, backends: Option<Vec<Backend>>) -> Result<(Stage, Case)> {
+        let case =
+            load.feature.clone().map(|feature| feature.case(&load.path)).transpose()?.unwrap_or_default();
+        let setup = Setup { logs: load.logs, feature: case.clone(), ..self.setup_for(load.key) };
+        let payload =
+            || (0..case.endpoints.unwrap_or(1)).map(|index| self.backend(&format!("payload-{index}")));
+        let backends = backends.map_or_else(|| payload().collect::<Result<_>>(), Ok)?;
+        let stage = self.start_with(peer, setup, backends)?;
+        if load.key.is_none() {
+            case.check(&stage.scene()).context("the feature is not in force")?;
+        }
+        Ok((stage, case))
     }
 
     fn plan(&self, target: SocketAddr, path: &str, body_bytes: u64) -> Plan {
@@ -101,19 +173,38 @@ impl Bench<'_> {
         }
     }
 
+    /// Requests at the load's rate, with what its feature needs.
+    fn plan_of(&self, load: &Load, case: &Case, stage: &Stage) -> Result<Plan> {
+        let plan = self.plan(stage.target(), &load.path, load.body_bytes);
+        Ok(Plan {
+            tls: load.key.map(|_| tls::tls()),
+            connections: load.connections,
+            pace: Pace::Open { rate_per_second: load.rate },
+            headers: case.headers.clone().into_iter().collect(),
+            variants: case.variants(&stage.scene())?.into(),
+            awake: true,
+            patience: if load.feature.is_some() { LONG } else { plan.patience },
+            ..plan
+        })
+    }
+
     fn generate(&self, plan: &Plan) -> Result<Outcome> {
         load::generate(plan, &self.interrupt)
     }
 
+    fn warm_up(&self, plan: &Plan) -> Result<Outcome> {
+        self.generate(&Plan { duration: WARM_UP, ..plan.clone() })
+    }
+
     /// Carries the plan out twice: shortly, to warm up, then for the figures of generator and proxy.
-    fn spent_on(&self, running: &Running, plan: &Plan) -> Result<Figures> {
-        self.generate(&Plan { duration: WARM_UP, ..plan.clone() })?;
-        Ok(self.spent(running, plan)?.1)
+    fn spent_on(&self, stage: &Stage, plan: &Plan) -> Result<Figures> {
+        self.warm_up(plan)?;
+        Ok(self.spent(stage, plan)?.1)
     }
 
     /// The same without a warm-up, and what the generator saw.
-    fn spent(&self, running: &Running, plan: &Plan) -> Result<(Outcome, Figures)> {
-        let program = running.program.as_ref().context("nobody to measure")?;
+    fn spent(&self, stage: &Stage, plan: &Plan) -> Result<(Outcome, Figures)> {
+        let program = stage.program()?;
         let before = program.cpu_time()?;
         let outcome = self.generate(plan)?;
         let spent = program.cpu_time()? - before;
@@ -122,19 +213,14 @@ impl Bench<'_> {
         Ok((outcome, figures))
     }
 
-    fn open_loop(&self, target: SocketAddr, connections: usize) -> Plan {
-        let pace = Pace::Open { rate_per_second: RATE_PER_SECOND };
-        Plan { connections, pace, awake: true, ..self.plan(target, "/1k", KILOBYTE) }
-    }
-
     fn wrk(&self, scheme: &str, target: SocketAddr, connections: usize) -> Result<f64> {
         let wrk = Wrk { scheme, target, host: HOST, path: "/1k", connections, duration: self.seconds };
         wrk.rate(&self.cpus.load, self.folder, &self.interrupt)
     }
 
-    /// `forebay bench` and wrk, both on one CPU, against a backend on the other, which must have counted what the first
-    /// says that it sent.
-    pub(crate) fn generator(&self) -> Result<Figures> {
+    /// `forebay bench` and wrk, both on one CPU, against a backend on the other, which must have counted
+    /// what the first says that it sent.
+    fn generator(&self) -> Result<Figures> {
         let backend = Backend::start("payload", &self.cpus.proxy, self.folder, &self.interrupt)?;
         let (target, connections) = (backend.address, 64);
         let bench = ForebayBench { target, path: "/1k", connections, duration: self.seconds };
@@ -154,181 +240,57 @@ impl Bench<'_> {
         ]))
     }
 
-    /// 1 KB, kept alive on both sides: CPU at a fixed rate, then the highest rate.
-    pub(crate) fn keepalive(&self, peer: Peer, connections: usize, logs: bool) -> Result<Figures> {
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let running = peer.start(&Setup { logs, ..self.setup(&upstreams) }, &self.interrupt)?;
-        let mut figures = self.spent_on(&running, &self.open_loop(running.address, connections))?;
-        figures.insert(Figure::RateMax, self.wrk("http", running.address, connections)?);
-        Ok(figures)
-    }
-
-    /// Field case A: every request on a new client connection, before a backend that has little CPU.
-    pub(crate) fn case_a(&self, peer: Peer, clients: usize, percent: u32) -> Result<Figures> {
-        let mut backends = vec![Backend::start_nginx(&self.cpus.load, self.folder, &self.interrupt)?];
-        if let Err(error) = backends[0].hold(percent) {
-            eprintln!("the backend has a whole CPU, not {percent} % of one: {error:#}");
-        }
-        let upstreams = [backends[0].address];
-        let setup = Setup { keepalive: tuned_keepalive(peer), ..self.setup(&upstreams) };
-        let running = peer.start(&setup, &self.interrupt)?;
-        let plan = Plan {
-            connections: clients,
-            requests_per_connection: Some(1),
-            ..self.plan(running.address, "/1k", KILOBYTE)
+    /// CPU per request at a fixed rate.
+    fn cost(&self, peer: Peer, load: &Load) -> Result<Figures> {
+        let (stage, case) = self.start_for(peer, load, None)?;
+        let plan = self.plan_of(load, &case, &stage)?;
+        match case.warm_up {
+            Some(requests) => {
+                let all = Plan { requests: Some(requests), duration: LONG, ..plan.clone() };
+                self.generate(&Plan { pace: Pace::Closed, ..all })?
+            }
+            None => self.warm_up(&plan)?,
         };
-        self.generate(&Plan { duration: WARM_UP, ..plan.clone() })?;
-        let before = Accepted::now(&backends)?;
-        let outcome = self.generate(&plan)?;
-        let opened = before.opened_since(&backends)? as f64;
-        let mut figures = figures::of_outcome(&outcome);
-        figures.insert(Figure::OpenedPercent, 100.0 * opened / outcome.answered.max(1) as f64);
-        Ok(figures)
-    }
-
-    /// Field case D: many clients at once, again and again, before several upstreams.
-    pub(crate) fn case_d(&self, peer: Peer, keepalive: Option<u32>) -> Result<Figures> {
-        let backends = self.backends(BURST_UPSTREAMS)?;
-        let upstreams: Vec<_> = backends.iter().map(|backend| backend.address).collect();
-        let ports: Vec<_> = upstreams.iter().map(SocketAddr::port).collect();
-        let keepalive = keepalive.or(tuned_keepalive(peer));
-        let running = peer.start(&Setup { keepalive, ..self.setup(&upstreams) }, &self.interrupt)?;
-        let bursts = Plan {
-            connections: BURST_CLIENTS,
-            pace: Pace::Bursts { every: BURST_EVERY },
-            expect: Expect { status: Status::Is(200), body_bytes: None },
-            ..self.plan(running.address, BURST_PATH, 0)
-        };
-        self.generate(&Plan { requests: Some(BURST_CLIENTS as u64), ..bursts.clone() })?;
-        let before = Accepted::now(&backends)?;
-        let outcome = self.generate(&bursts)?;
-        let waiting = machine::time_wait_towards(&ports)?;
-        let mut figures = figures::of_outcome(&outcome);
-        figures.insert(Figure::OpenedLater, before.opened_since(&backends)? as f64);
-        figures.insert(Figure::TimeWait, waiting as f64);
-        if let Some(admin) = running.admin {
-            figures.insert(Figure::Regretted, metric(admin, "forebay_upstream_connections_regretted_total")?);
+        let before = Counted::now(&stage.services)?;
+        let (outcome, mut figures) = self.spent(&stage, &plan)?;
+        check_besides(&case, &before.since(&stage.services)?, &outcome)?;
+        match load.then {
+            Some(Then::Wrk) => {
+                let scheme = if load.key.is_some() { "https" } else { "http" };
+                figures.insert(Figure::RateMax, self.wrk(scheme, stage.target(), load.connections)?);
+            }
+            Some(Then::Proxied) if peer == Peer::Forebay => {
+                let proxied = Plan { host: other_host(0), ..plan };
+                figures.insert(Figure::CpuProxied, self.spent_on(&stage, &proxied)?[&Figure::Cpu]);
+            }
+            _ => {}
         }
         Ok(figures)
     }
 
-    /// 1 MB bodies at a fixed rate.
-    pub(crate) fn large(&self, peer: Peer) -> Result<Figures> {
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let running = peer.start(&self.setup(&upstreams), &self.interrupt)?;
-        let pace = Pace::Open { rate_per_second: RATE_LARGE_PER_SECOND };
-        let plan = Plan { connections: 16, pace, awake: true, ..self.plan(running.address, "/1m", MEGABYTE) };
-        self.spent_on(&running, &plan)
-    }
-
-    /// Few requests: whether two workers share what one alone would reuse.
-    pub(crate) fn two_workers(&self, peer: Peer) -> Result<Figures> {
-        let opened = |workers| -> Result<f64> {
-            let backends = self.backends(1)?;
-            let upstreams = [backends[0].address];
-            let cpus = self.cpus.all();
-            let setup = Setup { workers, cpus: &cpus, ..self.setup(&upstreams) };
-            let running = peer.start(&setup, &self.interrupt)?;
-            let before = Accepted::now(&backends)?;
-            let pace = Pace::Open { rate_per_second: RATE_FEW_PER_SECOND };
-            self.generate(&Plan { connections: 20, pace, ..self.plan(running.address, "/1k", KILOBYTE) })?;
-            Ok(before.opened_since(&backends)? as f64)
-        };
-        Ok(Figures::from([(Figure::OpenedByOne, opened(1)?), (Figure::OpenedByTwo, opened(2)?)]))
-    }
-
-    /// Clients that made a request and stay.
-    pub(crate) fn idle(&self, peer: Peer) -> Result<Figures> {
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let running = peer.start(&self.setup(&upstreams), &self.interrupt)?;
-        self.generate(&Plan {
-            duration: WARM_UP,
-            connections: 64,
-            ..self.plan(running.address, "/1k", KILOBYTE)
-        })?;
-        let program = running.program.as_ref().context("nobody to measure")?;
-        let before = program.resident_bytes()?;
-        let clients: Vec<TcpStream> = (0..IDLE_CLIENTS)
-            .map(|_| {
-                self.interrupt.check()?;
-                let mut client = TcpStream::connect(running.address)?;
-                client.set_read_timeout(Some(IDLE_ANSWER_LIMIT))?;
-                get_nothing(&mut client)?;
-                Ok(client)
-            })
-            .collect::<Result<_>>()?;
-        let grown = program.resident_bytes()?.saturating_sub(before);
-        Ok(Figures::from([(Figure::IdleBytes, grown as f64 / clients.len() as f64)]))
-    }
-
-    /// The same requests, with few Ingresses and with many.
-    pub(crate) fn routing(&self, peer: Peer) -> Result<Figures> {
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let cpu = |ingresses: usize| -> Result<f64> {
-            let setup = Setup { other_ingresses: ingresses - 1, ..self.setup(&upstreams) };
-            let running = peer.start(&setup, &self.interrupt)?;
-            let figures = self.spent_on(&running, &self.open_loop(running.address, 64))?;
-            Ok(figures[&Figure::Cpu])
-        };
-        Ok(Figures::from([(Figure::CpuFew, cpu(5)?), (Figure::CpuMany, cpu(5000)?)]))
-    }
-
-    /// The same with very many hosts, and how long they take at the start.
-    pub(crate) fn many_hosts(&self, peer: Peer) -> Result<Figures> {
-        let backends = self.backends(1)?;
-        let upstreams = [backends[0].address];
-        let few = Setup { other_ingresses: 4, ..self.setup(&upstreams) };
-        let running = peer.start(&few, &self.interrupt)?;
-        let cpu_few = self.spent_on(&running, &self.open_loop(running.address, 64))?[&Figure::Cpu];
-        drop(running);
-        let most = Setup { other_ingresses: 99_999, ..self.setup(&upstreams) };
-        let begun = Instant::now();
-        let running = peer.start(&most, &self.interrupt)?;
-        let ready = begun.elapsed();
-        let resident = running.program.as_ref().context("nobody to measure")?.resident_bytes()?;
-        let cpu_most = self.spent_on(&running, &self.open_loop(running.address, 64))?[&Figure::Cpu];
-        Ok(Figures::from([
-            (Figure::CpuFew, cpu_few),
-            (Figure::CpuMost, cpu_most),
-            (Figure::ReadyMillis, ready.as_secs_f64() * 1000.0),
-            (Figure::ResidentMib, resident as f64 / f64::from(1 << 20)),
-        ]))
+    /// All contents in turn, from files of a server behind the peer: what compression costs, and how much is
+    /// left of them.
+    fn compressed(&self, peer: Peer, load: &Load) -> Result<Figures> {
+        let backend = self.nginx_backend()?;
+        contents::write(&self.folder.join("backend"))?;
+        let (stage, case) = self.start_for(peer, load, Some(vec![backend]))?;
+        let expect = Expect { status: Status::Is(200), body_bytes: None };
+        let plan = Plan { expect, ..self.plan_of(load, &case, &stage)? };
+        self.warm_up(&plan)?;
+        let (outcome, mut figures) = self.spent(&stage, &plan)?;
+        let plain = outcome.answered.max(1) as f64 * contents::mean_bytes();
+        figures.insert(Figure::LeftPercent, 100.0 * outcome.body_bytes as f64 / plain);
+        Ok(figures)
     }
 }
 
-/// What who tunes nginx by hand for cases A and D arrives at, for all that have such a number; Forebay, `HAProxy` and Envoy are to do
-/// without.
-fn tuned_keepalive(peer: Peer) -> Option<u32> {
-    matches!(peer, Peer::Nginx | Peer::Caddy | Peer::Pingora).then_some(10_000)
-}
-
-/// The sum of one of Forebay's metrics over its labels.
-pub(crate) fn metric(admin: SocketAddr, name: &str) -> Result<f64> {
-    let metrics = ask::get(admin, "/metrics")?;
-    let samples: Vec<f64> = metrics
-        .lines()
-        .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))
-        .filter_map(|line| line.rsplit_once(' ')?.1.parse().ok())
-        .collect();
-    Ok(samples.iter().sum())
-}
-
-/// One request whose answer has no body.
-fn get_nothing(stream: &mut (impl Read + Write)) -> Result<()> {
-    write!(stream, "GET /0 HTTP/1.1\r\nHost: {HOST}\r\n\r\n")?;
-    stream.flush()?;
-    let mut answer = Vec::new();
-    let mut buffer = [0; 1024];
-    while !answer.ends_with(b"\r\n\r\n") {
-        let count = stream.read(&mut buffer)?;
-        answer.extend_from_slice(&buffer[..count]);
-        if count == 0 || !b"HTTP/1.1 200".iter().zip(&answer).all(|(expected, byte)| expected == byte) {
-            bail!("an idle client was answered: {}", answer.escape_ascii());
-        }
-    }
+/// An error where other Services got more or fewer requests than the feature lets them have.
+fn check_besides(case: &Case, asked: &[u64], outcome: &Outcome) -> Result<()> {
+    let asked = asked.iter().sum::<u64>() as f64 / outcome.answered.max(1) as f64;
+    let [least, most] = case.asked_besides;
+    ensure!(
+        (least..=most).contains(&asked),
+        "other Services got {asked:.4} requests for each that was answered, not {least} to {most}"
+    );
     Ok(())
 }

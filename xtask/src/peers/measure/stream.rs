@@ -1,4 +1,4 @@
-//! TCP as it comes: Redis behind a relay.
+//! Redis behind a relay of TCP.
 //!
 //! Must not be in here: goals.
 
@@ -10,30 +10,25 @@ use crate::child::Program;
 use crate::load::RedisBenchmark;
 use crate::peers::figures::{self, Figure, Figures};
 use crate::peers::proxy::{Peer, Setup, Upstream};
-
-/// About what redis-server and its benchmark do in a second on one CPU, with requests one by one and pipelined: the
-/// benchmark is told a number, not a time.
-const REQUESTS_PER_SECOND: u64 = 60_000;
-const PIPELINED_REQUESTS_PER_SECOND: u64 = 500_000;
+use crate::peers::workload::Redis;
 
 const WARM_UP_SHARE: u64 = 10;
 
 impl Bench<'_> {
-    /// `GET`s, so many of them in a row before a client waits.
-    pub(crate) fn redis(&self, peer: Peer, pipelined: u32) -> Result<Figures> {
+    /// `GET`s by redis-benchmark in a closed loop.
+    pub(super) fn redis(&self, peer: Peer, redis: &Redis) -> Result<Figures> {
         let backend = Backend::start_redis(&self.cpus.load, self.folder, &self.interrupt)?;
-        let upstreams = [backend.address];
-        let setup = Setup { upstream: Upstream::Tcp, ..self.setup(&upstreams) };
-        let running = peer.start(&setup, &self.interrupt)?;
-        let per_second = if pipelined > 1 { PIPELINED_REQUESTS_PER_SECOND } else { REQUESTS_PER_SECOND };
-        let requests = per_second * self.seconds.as_secs();
+        let server = backend.address;
+        let stage =
+            self.start_with(peer, Setup { upstream: Upstream::Tcp, ..self.setup() }, vec![backend])?;
+        let requests = redis.requests_per_second * self.seconds.as_secs();
         let load = |requests| {
-            let target = running.address;
-            let load = RedisBenchmark { target, server: backend.address, pipelined, requests };
+            let load =
+                RedisBenchmark { target: stage.target(), server, pipelined: redis.pipelined, requests };
             load.run(&self.cpus.load, self.folder, &self.interrupt)
         };
         load(requests / WARM_UP_SHARE)?;
-        let cpu = || running.program.as_ref().map(Program::cpu_time).transpose();
+        let cpu = || stage.running.program.as_ref().map(Program::cpu_time).transpose();
         let before = cpu()?;
         let seen = load(requests)?;
         let mut figures = Figures::from([

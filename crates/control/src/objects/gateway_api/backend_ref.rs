@@ -16,24 +16,24 @@ pub struct BackendRef {
     /// Kind; none stands for `Service`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Box<str>>,
-    /// Name.
+    /// Name of the backend.
     pub name: Box<str>,
-    /// Namespace; none stands for that of the route.
+    /// Namespace; none stands for the namespace of the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Box<str>>,
-    /// Port of the Service.
+    /// Port number of the Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Share of the requests; none stands for 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
-    /// Filters for the requests of this backend; only of HTTP and gRPC.
+    /// Filters for the requests of this backend; HTTP and gRPC routes only.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<At<Filter>>,
 }
 
 impl BackendRef {
-    /// The object that it names.
+    /// The reference to the backend's object.
     pub fn object(&self) -> ObjectReference {
         ObjectReference {
             group: self.group.clone(),

@@ -5,10 +5,10 @@ use super::super::{At, Metadata};
 use super::open::SubjectAltNameType;
 use super::references::ObjectReference;
 
-/// TLS towards the endpoints of Services.
+/// Settings of TLS towards the endpoints of Services.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct BackendTlsPolicy {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: BackendTlsPolicySpec,
@@ -18,30 +18,30 @@ pub struct BackendTlsPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendTlsPolicySpec {
-    /// Services that it is about.
+    /// Services to which the policy applies.
     #[serde(default, deserialize_with = "list")]
     pub target_refs: Vec<At<PolicyTarget>>,
-    /// How certificates are verified.
+    /// Verification of the endpoints' certificates.
     pub validation: BackendValidation,
 }
 
-/// An object of the policy's namespace.
+/// A reference to an object in the policy's namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyTarget {
     /// Group; empty for the core group.
     #[serde(default)]
     pub group: Box<str>,
-    /// Kind.
+    /// Kind of the object.
     pub kind: Box<str>,
-    /// Name.
+    /// Name of the object.
     pub name: Box<str>,
     /// Name of a port; none for all ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section_name: Option<Box<str>>,
 }
 
-/// How certificates of endpoints are verified.
+/// Verification of endpoints' certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendValidation {
@@ -51,9 +51,9 @@ pub struct BackendValidation {
     /// `System` for the authorities of the system.
     #[serde(default, rename = "wellKnownCACertificates", skip_serializing_if = "Option::is_none")]
     pub well_known_ca_certificates: Option<Box<str>>,
-    /// The name that endpoints are asked for, and that their certificates have to have.
+    /// The server name for endpoints, which their certificates have to contain.
     pub hostname: Box<str>,
-    /// Names of which certificates have to have one, instead.
+    /// Names of which a certificate has to contain at least one; they replace `hostname` in the verification.
     #[serde(default, deserialize_with = "list")]
     pub subject_alt_names: Vec<At<SubjectAltName>>,
 }
@@ -61,13 +61,13 @@ pub struct BackendValidation {
 /// An alternative name of a certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct SubjectAltName {
-    /// What it is.
+    /// The kind of the name.
     #[serde(rename = "type")]
     pub kind: SubjectAltNameType,
-    /// Name of a host.
+    /// A host name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Box<str>>,
-    /// URI.
+    /// The name as a URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Box<str>>,
 }

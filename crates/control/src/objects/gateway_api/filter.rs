@@ -6,43 +6,43 @@ use super::super::de::list;
 use super::open::{FilterType, PathModifierType};
 use super::references::ObjectReference;
 
-/// What is done with a request or its response. The field with the name of the type says how.
+/// A change of a request or its response. The field named after the type holds its parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Filter {
-    /// What it does.
+    /// The type of the filter.
     #[serde(rename = "type")]
     pub kind: FilterType,
-    /// Changes to the head of the request.
+    /// The changes of the request's head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_header_modifier: Option<Box<HeaderModifier>>,
-    /// Changes to the head of the response.
+    /// The changes of the response's head.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_header_modifier: Option<Box<HeaderModifier>>,
-    /// A copy of the request.
+    /// The target of copies of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_mirror: Option<Box<RequestMirror>>,
-    /// A redirect as the answer.
+    /// The redirect that answers the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_redirect: Option<Box<RequestRedirect>>,
-    /// Another host or path for the backend.
+    /// The host or path that the backend gets instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url_rewrite: Option<Box<UrlRewrite>>,
-    /// Answers to browsers about other origins.
+    /// The responses to cross-origin requests of browsers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cors: Option<Box<Cors>>,
-    /// A service that is asked about the request.
+    /// A service that authorizes the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_auth: Option<Box<ExternalAuth>>,
-    /// A filter of the implementation.
+    /// A filter that the implementation defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension_ref: Option<Box<ObjectReference>>,
 }
 
-/// Changes to a head.
+/// Changes to the headers of a head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HeaderModifier {
-    /// Headers that are replaced.
+    /// Headers that replace all others of their name.
     #[serde(default, deserialize_with = "list")]
     pub set: Vec<Header>,
     /// Headers that are added.
@@ -53,20 +53,20 @@ pub struct HeaderModifier {
     pub remove: Vec<Box<str>>,
 }
 
-/// A header.
+/// A header of a request or response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Header {
-    /// Name.
+    /// The header's name.
     pub name: Box<str>,
-    /// Value.
+    /// The header's value.
     pub value: Box<str>,
 }
 
-/// Where copies of requests go, and how many.
+/// The target and the share of copied requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestMirror {
-    /// The backend.
+    /// The backend that receives the copies.
     pub backend_ref: ObjectReference,
     /// Share of the requests in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -76,93 +76,93 @@ pub struct RequestMirror {
     pub fraction: Option<Fraction>,
 }
 
-/// A share.
+/// A share of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Fraction {
-    /// Numerator.
+    /// Numerator of the share.
     pub numerator: u32,
-    /// Denominator; none stands for 100.
+    /// Denominator of the share; none stands for 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denominator: Option<u32>,
 }
 
-/// A redirect.
+/// A redirect as the response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestRedirect {
-    /// Scheme; none for that of the request.
+    /// Scheme; none for the scheme of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Box<str>>,
-    /// Host; none for that of the request.
+    /// Host; none for the host of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Box<str>>,
-    /// How the path changes.
+    /// The change of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathModifier>,
-    /// Port.
+    /// Port; none for the port that belongs to the scheme, or that of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Status; none stands for 302.
+    /// Status of the response; none stands for 302.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_code: Option<u16>,
 }
 
-/// Another host or path.
+/// Another host or path for the backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct UrlRewrite {
-    /// Host.
+    /// Host for the backend; none for that of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<Box<str>>,
-    /// How the path changes.
+    /// The change of the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathModifier>,
 }
 
-/// How a path changes.
+/// A change of a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PathModifier {
-    /// What is replaced.
+    /// The part that is replaced: the whole path, or the prefix of the match.
     #[serde(rename = "type")]
     pub kind: PathModifierType,
-    /// The new path.
+    /// The new path, for `ReplaceFullPath`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_full_path: Option<Box<str>>,
-    /// The new prefix.
+    /// The new prefix, for `ReplacePrefixMatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replace_prefix_match: Option<Box<str>>,
 }
 
-/// What browsers are told about other origins.
+/// The CORS policy that browsers get (Fetch Standard, "CORS protocol").
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cors {
-    /// Origins.
+    /// Origins that may read responses.
     #[serde(default, deserialize_with = "list")]
     pub allow_origins: Vec<Box<str>>,
-    /// Whether credentials may be sent.
+    /// Whether requests with credentials are allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_credentials: Option<bool>,
-    /// Methods.
+    /// Methods that are allowed.
     #[serde(default, deserialize_with = "list")]
     pub allow_methods: Vec<Box<str>>,
-    /// Headers of requests.
+    /// Request headers that are allowed.
     #[serde(default, deserialize_with = "list")]
     pub allow_headers: Vec<Box<str>>,
-    /// Headers of responses.
+    /// Response headers that scripts may read.
     #[serde(default, deserialize_with = "list")]
     pub expose_headers: Vec<Box<str>>,
-    /// Seconds for which answers hold; none stands for 5.
+    /// Seconds for which a browser may cache a preflight response; none stands for 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_age: Option<u32>,
 }
 
-/// A service that is asked about requests.
+/// A service that authorizes requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalAuth {
     /// `HTTP` or `GRPC`.
     pub protocol: Box<str>,
-    /// The backend.
+    /// The service that is asked.
     pub backend_ref: ObjectReference,
 }

@@ -1,4 +1,4 @@
-//! Gateways and their listeners. Must not be in here: what becomes of them.
+//! Gateways and their listeners. Never in here: the effect of the fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use super::selector::LabelSelector;
 /// Listeners that routes can be attached to.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Gateway {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: GatewaySpec,
@@ -23,16 +23,16 @@ pub struct Gateway {
 pub struct GatewaySpec {
     /// Name of the class.
     pub gateway_class_name: At<String>,
-    /// Listeners.
+    /// Listeners of the Gateway.
     #[serde(default, deserialize_with = "list")]
     pub listeners: Vec<At<Listener>>,
-    /// Addresses that it asks for.
+    /// Addresses that the Gateway requests.
     #[serde(default, deserialize_with = "list")]
     pub addresses: Vec<At<GatewayAddress>>,
-    /// What is made for the Gateway.
+    /// Metadata and parameters for the infrastructure of the Gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure: Option<Infrastructure>,
-    /// Whose `ListenerSet`s may add listeners; none for nobody's.
+    /// `ListenerSet`s that may add listeners; none to allow no set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_listeners: Option<AllowedListeners>,
     /// TLS towards clients and backends.
@@ -40,7 +40,7 @@ pub struct GatewaySpec {
     pub tls: Option<GatewayTls>,
 }
 
-/// A port, and what is spoken there.
+/// A port with its protocol and host.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Listener {
@@ -49,14 +49,14 @@ pub struct Listener {
     /// Name of the host, or `*.` and a domain; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hostname: Option<At<String>>,
-    /// Port.
+    /// Port number of the listener.
     pub port: u16,
-    /// Protocol.
+    /// Protocol of the listener.
     pub protocol: Protocol,
     /// TLS of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ListenerTls>,
-    /// Routes that may be attached; none for those of the same namespace.
+    /// Routes that may be attached; none for routes of the same namespace.
     #[serde(default, deserialize_with = "nullable")]
     pub allowed_routes: AllowedRoutes,
 }
@@ -65,10 +65,10 @@ pub struct Listener {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerTls {
-    /// Who ends TLS.
+    /// The place where TLS ends.
     #[serde(default)]
     pub mode: TlsMode,
-    /// Secrets with certificates.
+    /// Secrets with the certificates.
     #[serde(default, deserialize_with = "list")]
     pub certificate_refs: Vec<At<ObjectReference>>,
     /// Options of the implementation.
@@ -79,18 +79,18 @@ pub struct ListenerTls {
 /// The routes that may be attached to a [`Listener`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AllowedRoutes {
-    /// Namespaces of the routes.
+    /// Namespaces whose routes may be attached.
     #[serde(default, deserialize_with = "nullable")]
     pub namespaces: AllowedNamespaces,
-    /// Kinds of the routes; empty for those that the protocol of the listener has.
+    /// Kinds of the routes; empty for the kinds that fit the listener's protocol.
     #[serde(default, deserialize_with = "list")]
     pub kinds: Vec<RouteGroupKind>,
 }
 
-/// Namespaces of routes.
+/// Namespaces whose routes may be attached to a [`Listener`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AllowedNamespaces {
-    /// Which namespaces.
+    /// The way in which the namespaces are selected.
     #[serde(default)]
     pub from: FromNamespaces,
     /// Labels of the namespaces; only for `Selector`.
@@ -101,15 +101,15 @@ pub struct AllowedNamespaces {
 /// The `ListenerSet`s that may add listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AllowedListeners {
-    /// Their namespaces; none for no namespace.
+    /// Namespaces of the sets; none to allow no namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<ListenerNamespaces>,
 }
 
-/// Namespaces of `ListenerSet`s.
+/// Namespaces whose `ListenerSet`s may add listeners.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ListenerNamespaces {
-    /// Which namespaces; none for no namespace.
+    /// The way in which the namespaces are selected; none to allow no namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FromNamespaces>,
     /// Labels of the namespaces; only for `Selector`.
@@ -120,32 +120,32 @@ pub struct ListenerNamespaces {
 /// A kind of routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct RouteGroupKind {
-    /// Group; none stands for that of the Gateway API.
+    /// Group; none stands for the group of the Gateway API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Box<str>>,
-    /// Kind.
+    /// Name of the kind.
     pub kind: Box<str>,
 }
 
-/// An address that a [`Gateway`] asks for.
+/// An address that a [`Gateway`] requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GatewayAddress {
-    /// How it is written.
+    /// The form of the address.
     #[serde(default, rename = "type")]
     pub kind: AddressType,
-    /// The address; none for any of this type.
+    /// The address; none for any address of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// What is made for a [`Gateway`].
+/// Metadata and parameters for the infrastructure of a [`Gateway`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Infrastructure {
-    /// Labels for what is made.
+    /// Labels for created objects.
     #[serde(default, deserialize_with = "nullable")]
     pub labels: Map<String>,
-    /// Annotations for what is made.
+    /// Annotations for created objects.
     #[serde(default, deserialize_with = "nullable")]
     pub annotations: Map<String>,
     /// Parameters for the controller.
@@ -156,10 +156,10 @@ pub struct Infrastructure {
 /// TLS of a whole [`Gateway`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GatewayTls {
-    /// Towards backends.
+    /// TLS towards the backends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendTls>,
-    /// Towards clients.
+    /// TLS towards the clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frontend: Option<FrontendTls>,
 }
@@ -168,7 +168,7 @@ pub struct GatewayTls {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendTls {
-    /// Secret with the certificate that backends are shown.
+    /// Secret with the client certificate for backends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_certificate_ref: Option<At<ObjectReference>>,
 }
@@ -177,10 +177,10 @@ pub struct BackendTls {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FrontendTls {
-    /// For ports without an entry of their own.
+    /// Settings for ports without an entry of their own.
     #[serde(default, deserialize_with = "nullable")]
     pub default: FrontendTlsConfig,
-    /// For single ports.
+    /// Settings for single ports.
     #[serde(default, deserialize_with = "list")]
     pub per_port: Vec<PortTls>,
 }
@@ -188,29 +188,29 @@ pub struct FrontendTls {
 /// TLS of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PortTls {
-    /// The port.
+    /// Port number of the listeners.
     pub port: u16,
-    /// TLS there.
+    /// TLS towards the clients of the port.
     #[serde(default, deserialize_with = "nullable")]
     pub tls: FrontendTlsConfig,
 }
 
-/// What is asked of clients.
+/// Requirements for the certificates of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct FrontendTlsConfig {
-    /// How their certificates are verified; none if they need none.
+    /// Verification of client certificates; none if clients need no certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<FrontendValidation>,
 }
 
-/// How certificates of clients are verified.
+/// Verification of client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FrontendValidation {
     /// `ConfigMap`s or Secrets with authorities.
     #[serde(default, rename = "caCertificateRefs", deserialize_with = "list")]
     pub ca_certificate_refs: Vec<At<ObjectReference>>,
-    /// What becomes of a client without a valid certificate.
+    /// The handling of a client without a valid certificate.
     #[serde(default)]
     pub mode: ValidationMode,
 }

@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 use super::super::{At, Metadata};
 use super::references::ObjectReference;
 
-/// A class of Gateways: says which controller serves them.
+/// A class of Gateways: names the controller that serves them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GatewayClass {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: GatewayClassSpec,

@@ -8,10 +8,10 @@ use super::http_route::{SessionPersistence, ValueMatch};
 use super::open::ValueMatchType;
 use super::references::ParentReference;
 
-/// Where gRPC requests go.
+/// A route for gRPC requests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GrpcRoute {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: GrpcRouteSpec,
@@ -21,59 +21,59 @@ pub struct GrpcRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GrpcRouteSpec {
-    /// What it wants to be attached to.
+    /// The Gateways and `ListenerSet`s to attach to.
     #[serde(default, deserialize_with = "list")]
     pub parent_refs: Vec<At<ParentReference>>,
-    /// Hosts; empty for those of the listeners.
+    /// Host names; empty for those of the listeners.
     #[serde(default, deserialize_with = "list")]
     pub hostnames: Vec<At<String>>,
-    /// Rules.
+    /// Rules of the route, in order.
     #[serde(default, deserialize_with = "list")]
     pub rules: Vec<At<GrpcRouteRule>>,
 }
 
-/// Requests, and what becomes of them.
+/// A rule: matches, filters and backends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GrpcRouteRule {
     /// Name, unique in the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
-    /// Which requests: any of these; empty for all.
+    /// Matches, of which one has to accept the request; empty to accept all requests.
     #[serde(default, deserialize_with = "list")]
     pub matches: Vec<At<GrpcMatch>>,
-    /// Filters.
+    /// Filters for requests and responses of the rule.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<At<Filter>>,
-    /// Backends.
+    /// Backends, each with its share.
     #[serde(default, deserialize_with = "list")]
     pub backend_refs: Vec<At<BackendRef>>,
-    /// Requests that stay at one endpoint.
+    /// Session persistence, which keeps a client's requests at one endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_persistence: Option<Box<SessionPersistence>>,
 }
 
-/// What a request has to be: all of these.
+/// Conditions of a request, all of which have to be fulfilled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GrpcMatch {
-    /// Service and method; none for all.
+    /// Service and method; none for all methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<GrpcMethodMatch>,
-    /// Headers.
+    /// Headers that the request needs.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<ValueMatch>,
 }
 
-/// A service and a method to compare with.
+/// A service and a method to compare with the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct GrpcMethodMatch {
-    /// How both are compared.
+    /// The comparison of service and method.
     #[serde(default, rename = "type")]
     pub kind: ValueMatchType,
-    /// Service; none for every service.
+    /// Service name; none for every service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Box<str>>,
-    /// Method; none for every method.
+    /// Method name; none for every method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Box<str>>,
 }

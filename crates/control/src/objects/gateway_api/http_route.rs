@@ -9,10 +9,10 @@ use super::filter::Filter;
 use super::open::{CookieLifetime, PathMatchType, SessionType, ValueMatchType};
 use super::references::ParentReference;
 
-/// Where HTTP requests go.
+/// A route for HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HttpRoute {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: HttpRouteSpec,
@@ -22,66 +22,67 @@ pub struct HttpRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRouteSpec {
-    /// What it wants to be attached to.
+    /// The Gateways and `ListenerSet`s to attach to.
     #[serde(default, deserialize_with = "list")]
     pub parent_refs: Vec<At<ParentReference>>,
-    /// Hosts; empty for those of the listeners.
+    /// Host names; empty for those of the listeners.
     #[serde(default, deserialize_with = "list")]
     pub hostnames: Vec<At<String>>,
-    /// Rules. None at all is no rule: the API server adds one for the path `/`.
+    /// Rules. An empty list means no rule: the API server adds a rule for the path `/` where the field is
+    /// missing.
     #[serde(default, deserialize_with = "list")]
     pub rules: Vec<At<HttpRouteRule>>,
 }
 
-/// Requests, and what becomes of them.
+/// A rule: matches, filters and backends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpRouteRule {
     /// Name, unique in the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
-    /// Which requests: any of these; empty for all.
+    /// Matches, of which one has to accept the request; empty to accept all requests.
     #[serde(default, deserialize_with = "list")]
     pub matches: Vec<At<HttpMatch>>,
-    /// Filters.
+    /// Filters for requests and responses of the rule.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<At<Filter>>,
-    /// Backends.
+    /// Backends, each with its share.
     #[serde(default, deserialize_with = "list")]
     pub backend_refs: Vec<At<BackendRef>>,
-    /// Timeouts.
+    /// Timeouts of the rule's requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Box<Timeouts>>,
-    /// When another try is made.
+    /// The policy for further tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Box<Retry>>,
-    /// Requests that stay at one endpoint.
+    /// Session persistence, which keeps a client's requests at one endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_persistence: Option<Box<SessionPersistence>>,
 }
 
-/// What a request has to be: all of these.
+/// Conditions of a request, all of which have to be fulfilled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpMatch {
-    /// Path; none for the prefix `/`.
+    /// The path; none for the prefix `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathMatch>,
-    /// Headers.
+    /// Headers that the request needs.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<ValueMatch>,
-    /// Parameters of the query.
+    /// Query parameters that the request needs.
     #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
     pub query_params: Vec<ValueMatch>,
-    /// Method.
+    /// Method that the request needs; none for every method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Box<str>>,
 }
 
-/// A path to compare with.
+/// A path to compare with the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PathMatch {
-    /// How it is compared.
+    /// The comparison of the path.
     #[serde(default, rename = "type")]
     pub kind: PathMatchType,
     /// The path; none stands for `/`.
@@ -89,15 +90,15 @@ pub struct PathMatch {
     pub value: Option<Box<str>>,
 }
 
-/// A header or a parameter to compare with.
+/// A header or a query parameter to compare with the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ValueMatch {
-    /// How the value is compared.
+    /// The comparison of the value.
     #[serde(default, rename = "type")]
     pub kind: ValueMatchType,
-    /// Name.
+    /// Name of the header or parameter.
     pub name: Box<str>,
-    /// Value.
+    /// Value to compare with.
     pub value: Box<str>,
 }
 
@@ -105,42 +106,42 @@ pub struct ValueMatch {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeouts {
-    /// Of a whole request.
+    /// Timeout of a whole request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<str>>,
-    /// Of one try.
+    /// Timeout of one try.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend_request: Option<Box<str>>,
 }
 
-/// When another try is made.
+/// The policy for further tries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Retry {
-    /// Statuses of responses after which one is made.
+    /// Statuses of responses after which another try is made.
     #[serde(default, deserialize_with = "list")]
     pub codes: Vec<u16>,
-    /// How many are made beside the first.
+    /// The most tries after the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Least time between two.
+    /// Least time between two tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Box<str>>,
 }
 
-/// Requests that stay at one endpoint.
+/// Session persistence, which keeps a client's requests at one endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionPersistence {
     /// Name of the cookie or header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_name: Option<Box<str>>,
-    /// How long a session lasts at most.
+    /// Longest duration of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absolute_timeout: Option<Box<str>>,
-    /// Where it is kept.
+    /// The place where the client keeps the session.
     #[serde(default, rename = "type")]
     pub kind: SessionType,
-    /// The cookie.
+    /// Settings of the cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cookie_config: Option<CookieConfig>,
 }
@@ -149,7 +150,7 @@ pub struct SessionPersistence {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CookieConfig {
-    /// How long it lives.
+    /// Lifetime of the cookie.
     #[serde(default)]
     pub lifetime_type: CookieLifetime,
 }

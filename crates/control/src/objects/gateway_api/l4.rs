@@ -11,7 +11,7 @@ pub struct L4Rule {
     /// Name, unique in the route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
-    /// Backends.
+    /// Backends, each with its share.
     #[serde(default, deserialize_with = "list")]
     pub backend_refs: Vec<At<BackendRef>>,
 }

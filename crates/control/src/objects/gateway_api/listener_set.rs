@@ -8,7 +8,7 @@ use super::references::ParentReference;
 /// Listeners that are added to a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ListenerSet {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: ListenerSetSpec,
@@ -18,9 +18,9 @@ pub struct ListenerSet {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenerSetSpec {
-    /// The Gateway; it has neither a section nor a port.
+    /// The Gateway, without section and port.
     pub parent_ref: At<ParentReference>,
-    /// Listeners.
+    /// Listeners that are added to the Gateway.
     #[serde(default, deserialize_with = "list")]
     pub listeners: Vec<At<Listener>>,
 }

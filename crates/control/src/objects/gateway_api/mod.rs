@@ -1,6 +1,7 @@
-//! The objects of the Gateway API (`gateway.networking.k8s.io`), version 1.6. The fields of its older versions are the same.
+//! The objects of the Gateway API (`gateway.networking.k8s.io`), version 1.6. The fields of its older
+//! versions are the same.
 //!
-//! Values of which a later version may have more are `open`: an object with one that is not known is read all the same.
+//! Values to which a later version may add more are `open`: an object with an unknown value is still read.
 //!
 //! Never in here: the meaning of objects, and their status.
 

@@ -1,7 +1,7 @@
-//! Values of which later versions of the Gateway API may have more. A value that is not known is no error of the object: it is kept, and
-//! a condition says so.
+//! Values to which later versions of the Gateway API may add more. An unknown value is no error of the
+//! object: the value is stored, and a condition reports it.
 
-/// Declares an enum of texts with a variant for all others. The first variant is the default.
+/// Declares an enum of texts with a variant for all other texts. The first variant is the default.
 macro_rules! open {
     ($($(#[$doc:meta])* $name:ident { $first:ident $(= $first_text:literal)?, $($variant:ident $(= $text:literal)?,)* })*) => {$(
         $(#[$doc])*
@@ -16,7 +16,7 @@ macro_rules! open {
         }
 
         impl $name {
-            /// The value as it is written.
+            /// The text of the value in the API.
             pub fn as_str(&self) -> &str {
                 match self {
                     Self::$first => text!($first $($first_text)?),
@@ -60,33 +60,33 @@ macro_rules! text {
 }
 
 open! {
-    /// What a listener speaks.
+    /// The protocol of a listener.
     Protocol { Http = "HTTP", Https = "HTTPS", Tls = "TLS", Tcp = "TCP", Udp = "UDP", }
-    /// Who ends TLS.
+    /// The place where TLS ends: at the Gateway or at the backend.
     TlsMode { Terminate, Passthrough, }
-    /// The namespaces that something is allowed for.
+    /// The namespaces for which a listener allows routes, or a Gateway allows listeners.
     FromNamespaces { Same, All, Selector, None, }
-    /// How a path is compared.
+    /// The comparison of a path.
     PathMatchType { PathPrefix, Exact, RegularExpression, }
-    /// How a value is compared.
+    /// The comparison of a header or a parameter.
     ValueMatchType { Exact, RegularExpression, }
-    /// What a filter does.
+    /// The type of a filter.
     FilterType {
         RequestHeaderModifier, ResponseHeaderModifier, RequestRedirect, URLRewrite, RequestMirror, CORS = "CORS", ExternalAuth, ExtensionRef,
     }
-    /// How a path is changed.
+    /// The kind of a path's change.
     PathModifierType { ReplaceFullPath, ReplacePrefixMatch, }
-    /// How an address is written.
+    /// The form of an address.
     AddressType { IPAddress, Hostname, NamedAddress, }
-    /// Where a session is kept.
+    /// The place where a client keeps its session.
     SessionType { Cookie, Header, }
-    /// How long a cookie lives.
+    /// The lifetime of a cookie.
     CookieLifetime { Session, Permanent, }
-    /// What becomes of a client without a valid certificate.
+    /// The handling of a client without a valid certificate.
     ValidationMode { AllowValidOnly, AllowInsecureFallback, }
-    /// How labels are compared.
+    /// The comparison of a label.
     SelectorOperator { In, NotIn, Exists, DoesNotExist, }
-    /// What an alternative name of a certificate is.
+    /// The kind of an alternative name of a certificate.
     SubjectAltNameType { Hostname, Uri = "URI", }
 }
 

@@ -3,22 +3,22 @@ use serde::{Deserialize, Serialize};
 /// The group of the objects of the Gateway API.
 pub const GROUP: &str = "gateway.networking.k8s.io";
 
-/// What a route wants to be attached to: a Gateway or a `ListenerSet`.
+/// The parent that a route requests to be attached to: a Gateway or a `ListenerSet`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParentReference {
-    /// Group; none stands for [`GROUP`].
+    /// Group of the parent; none stands for [`GROUP`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Box<str>>,
-    /// Kind; none stands for `Gateway`.
+    /// Kind of the parent; none stands for `Gateway`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Box<str>>,
-    /// Namespace; none stands for that of the route.
+    /// Namespace of the parent; none stands for the route's namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Box<str>>,
-    /// Name.
+    /// Name of the parent.
     pub name: Box<str>,
-    /// Name of a listener; none for all of them.
+    /// Name of a listener; none for all listeners of the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section_name: Option<Box<str>>,
     /// Port of the listeners; none for every port.
@@ -27,7 +27,7 @@ pub struct ParentReference {
 }
 
 impl ParentReference {
-    /// Whether it names an object of this kind of the Gateway API.
+    /// Whether the parent is of this kind of the Gateway API.
     pub fn is_kind(&self, kind: &str) -> bool {
         self.group.as_deref().unwrap_or(GROUP) == GROUP && self.kind.as_deref().unwrap_or("Gateway") == kind
     }
@@ -39,26 +39,26 @@ pub struct ObjectReference {
     /// Group; empty for the core group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<Box<str>>,
-    /// Kind; what none stands for depends on the place.
+    /// Kind; the place of the reference decides which kind none stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Box<str>>,
-    /// Name.
+    /// Name of the object.
     pub name: Box<str>,
-    /// Namespace; none stands for that of the object with the reference.
+    /// Namespace; none stands for the namespace of the object with the reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<Box<str>>,
-    /// Port; only of backends.
+    /// Port, for references to backends only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
 }
 
 impl ObjectReference {
-    /// Group, without one the core group.
+    /// The group; empty for the core group.
     pub fn group(&self) -> &str {
         self.group.as_deref().unwrap_or_default()
     }
 
-    /// Kind, without one the given.
+    /// The kind, or `default` if the reference has none.
     pub fn kind_or<'a>(&'a self, default: &'a str) -> &'a str {
         self.kind.as_deref().unwrap_or(default)
     }

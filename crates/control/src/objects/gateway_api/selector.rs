@@ -4,14 +4,14 @@ use super::super::Map;
 use super::super::de::{list, nullable};
 use super::open::SelectorOperator;
 
-/// Labels that objects have to have: all of these.
+/// Conditions about labels, all of which have to be fulfilled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelSelector {
-    /// Labels with their values.
+    /// Labels with the values that they need.
     #[serde(default, deserialize_with = "nullable")]
     pub match_labels: Map<String>,
-    /// Labels with conditions.
+    /// Further conditions about labels.
     #[serde(default, deserialize_with = "list")]
     pub match_expressions: Vec<SelectorRequirement>,
 }
@@ -21,16 +21,16 @@ pub struct LabelSelector {
 pub struct SelectorRequirement {
     /// Name of the label.
     pub key: String,
-    /// How it is compared.
+    /// The comparison of the label.
     #[serde(default)]
     pub operator: SelectorOperator,
-    /// Values.
+    /// Values for `In` and `NotIn`.
     #[serde(default, deserialize_with = "list")]
     pub values: Vec<String>,
 }
 
 impl LabelSelector {
-    /// Whether it selects something with these labels. An operator that is not known selects nothing.
+    /// Whether the selector matches an object with these labels. An unknown operator matches nothing.
     pub fn selects(&self, labels: &Map<String>) -> bool {
         self.match_labels.iter().all(|(name, value)| labels.get(name) == Some(value))
             && self.match_expressions.iter().all(|one| one.is_met(labels))

@@ -5,10 +5,10 @@ use super::super::{At, Metadata};
 use super::l4::L4Rule;
 use super::references::ParentReference;
 
-/// Where TLS connections go.
+/// A route for TLS connections.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TlsRoute {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: TlsRouteSpec,
@@ -18,13 +18,13 @@ pub struct TlsRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TlsRouteSpec {
-    /// What it wants to be attached to.
+    /// The Gateways and `ListenerSet`s to attach to.
     #[serde(default, deserialize_with = "list")]
     pub parent_refs: Vec<At<ParentReference>>,
-    /// Names that clients ask for.
+    /// Server names that clients request.
     #[serde(default, deserialize_with = "list")]
     pub hostnames: Vec<At<String>>,
-    /// Rules.
+    /// Rules of the route.
     #[serde(default, deserialize_with = "list")]
     pub rules: Vec<At<L4Rule>>,
 }

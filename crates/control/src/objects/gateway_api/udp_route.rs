@@ -5,10 +5,10 @@ use super::super::{At, Metadata};
 use super::l4::L4Rule;
 use super::references::ParentReference;
 
-/// Where UDP datagrams go.
+/// A route for UDP datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct UdpRoute {
-    /// Metadata.
+    /// Name, namespace, labels and annotations.
     pub metadata: Metadata,
     /// The desired state.
     pub spec: UdpRouteSpec,
@@ -18,10 +18,10 @@ pub struct UdpRoute {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UdpRouteSpec {
-    /// What it wants to be attached to.
+    /// The Gateways and `ListenerSet`s to attach to.
     #[serde(default, deserialize_with = "list")]
     pub parent_refs: Vec<At<ParentReference>>,
-    /// Rules.
+    /// Rules of the route.
     #[serde(default, deserialize_with = "list")]
     pub rules: Vec<At<L4Rule>>,
 }

@@ -1,4 +1,5 @@
-//! The kinds of the Gateway API that the API server has, and those of Forebay's that belong to them, asked again and again: CRDs come, go, and change their versions.
+//! Discovery of the Gateway API's kinds, and of Forebay's own kinds, by regular requests: CRDs appear,
+//! disappear, and change their versions.
 //!
 //! Never in here: the objects of these kinds.
 
@@ -20,39 +21,39 @@ use super::watch::Trouble;
 use crate::objects::forebay_policy;
 use crate::objects::gateway_api::GROUP;
 
-/// Time between two questions.
+/// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Time after a question that failed, for the first time and at most.
+/// Least and most time before a failed request is repeated.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The groups of API, and the versions of them that can be read, the best first.
+/// The API groups, each with the versions that can be read, the best first.
 const GROUPS: [(&str, &[&str]); 2] = [
     (GROUP, &["v1", "v1beta1", "v1alpha3", "v1alpha2"]),
     (forebay_policy::GROUP, &[forebay_policy::VERSION]),
 ];
 
-/// What the server has.
+/// The kinds and the release that the API server has.
 #[derive(Debug, Default)]
 pub(super) struct Served {
     /// The plurals of the kinds, each with the best version.
     pub(super) kinds: BTreeMap<String, &'static str>,
-    /// The release of the Gateway API that the CRDs say they are of.
+    /// The release of the Gateway API that the CRDs name.
     pub(super) bundle: Option<String>,
 }
 
-/// The CRD that is asked for its release, and the annotation that tells.
+/// The CRD whose metadata names the release, and the annotation with it.
 const CRD: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gatewayclasses.gateway.networking.k8s.io";
 const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
-/// A schema is long.
+/// Requests the metadata without the schema, because the schema is long.
 const METADATA_ALONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// The answers, for ever.
+/// An endless stream of answers.
 pub(super) type Answers = BoxStream<'static, Result<Served, Trouble>>;
 
-/// Asks at once, and then at intervals.
+/// Sends the first request at once, and further requests at intervals.
 pub(super) fn answers(client: Client) -> Answers {
     let ask = |(client, wait, failures): (Client, Duration, u32)| async move {
         sleep(wait).await;
@@ -91,7 +92,7 @@ async fn ask(client: &Client) -> Result<Served, Trouble> {
     Ok(served)
 }
 
-/// What a path says; none if there is no such path, or nobody may see it.
+/// The decoded response for a path; none if the path does not exist or may not be read.
 async fn get<T: DeserializeOwned>(client: &Client, request: Builder) -> Result<Option<T>, Trouble> {
     let request = request.body(Vec::new());
     let request = request.map_err(|error| Trouble { why: error.to_string(), is_forbidden: false })?;

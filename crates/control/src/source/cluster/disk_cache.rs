@@ -1,6 +1,8 @@
-//! A copy of the cluster's objects on disk, which the next process serves if it starts while the API server is away.
+//! A copy of the cluster's objects on disk, which the next process serves if it starts while the API server
+//! is unavailable.
 //!
-//! The file holds manifests, so that people and `forebay check` can read it. It contains private keys: only its owner may read it.
+//! The file holds manifests, so that users and `forebay check` can read it. It contains private keys, so only
+//! its owner may read it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -20,7 +22,7 @@ pub(crate) struct DiskCache {
 }
 
 impl DiskCache {
-    /// A copy in this folder, which is created when the copy is first written.
+    /// A copy in this folder. The folder is created with the first copy.
     pub(crate) fn new(folder: &Path) -> Self {
         Self { path: folder.join("objects.yaml") }
     }
@@ -30,7 +32,7 @@ impl DiskCache {
         &self.path
     }
 
-    /// Reads the copy; none if there is none.
+    /// Reads the copy; none if no copy exists.
     pub(crate) fn load(&self) -> Result<Option<Index>, LoadError> {
         if !self.path.exists() {
             return Ok(None);
@@ -43,7 +45,7 @@ impl DiskCache {
         Ok(Some(index))
     }
 
-    /// Replaces the copy. The file is renamed into place, so that a reader never sees a part of it.
+    /// Replaces the copy. A rename puts the file into place, so a reader never sees a part of it.
     pub(crate) fn save(&self, objects: &[Object]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,6 +1,6 @@
-//! The watches on the kinds of the Gateway API, which are there as long as the API server has the kinds.
+//! The watches on the kinds of the Gateway API, which exist as long as the API server has the kinds.
 //!
-//! Never in here: how a watch works.
+//! Never in here: the mechanism of a watch.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ use crate::objects::gateway_api::{
 use crate::objects::{ForebayPolicy, Namespace, Resource};
 use crate::options::Options;
 
-/// What stands for the question of which kinds there are, in messages.
+/// The name of the discovery of these kinds, in messages.
 pub(super) const NAME: &str = "kinds of the Gateway API";
 
-/// What is known of the kinds, and the watches on them.
+/// The state of discovery, and the watches on the discovered kinds.
 #[derive(Default)]
 pub(super) struct GatewayKinds {
-    /// Whether the API server has told which there are.
+    /// Whether the API server has answered the first discovery.
     pub(super) is_told: bool,
-    /// Why it does not tell.
+    /// The reason why discovery fails.
     pub(super) trouble: Option<Trouble>,
-    /// The watches, by kind: version, place of the state, handle.
+    /// The watches, by kind: version, index of the state, handle.
     watches: BTreeMap<&'static str, (&'static str, usize, AbortHandle)>,
 }
 
-/// A watch on a kind, of a version.
+/// A watch on a version of a kind.
 fn watch(plural: &str, version: &'static str, namespace: Option<&str>) -> Option<Watch> {
     macro_rules! known {
         ($($kind:ident)*) => {
@@ -48,7 +48,7 @@ fn watch(plural: &str, version: &'static str, namespace: Option<&str>) -> Option
 }
 
 impl Cluster {
-    /// Handles an answer of the API server: begins the watches on kinds that are new, and ends those on kinds that are gone.
+    /// Handles an answer of the API server: starts watches on new kinds, and ends those on removed kinds.
     pub(super) fn take_served(&mut self, answer: Result<Served, Trouble>, options: &Options) {
         let served = match answer {
             Ok(served) => served,
@@ -75,7 +75,8 @@ impl Cluster {
             .iter()
             .filter_map(|(plural, version)| watch(plural, version, namespace.as_deref()))
             .collect();
-        // The labels of Namespaces say which routes a Gateway lets in. Those that a selector matches are watched in any case.
+        // The labels of Namespaces decide which routes a Gateway admits. Namespaces that a selector matches
+        // are always watched.
         if wanted.iter().any(|watch| watch.kind == Gateway::KIND) && matches!(self.scope, Scope::All) {
             wanted.push(Watch::all_namespaces());
         }
@@ -89,7 +90,7 @@ impl Cluster {
             begun.push(format!("{kind} {version}"));
             let place = self.states.len();
             let handle = self.follow(watch);
-            // What comes later than everything else is not waited for.
+            // Serving has started already, so it does not wait for a kind that appears later.
             self.states[place].is_late = !is_first;
             self.gateway.watches.insert(kind, (version, place, handle));
             self.connection.versions.set(kind, Some(version));
@@ -101,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Ends the watches on what is not served any more, or in another version.
+    /// Ends the watches on kinds that are no longer served, or only in another version.
     fn end_unserved(&mut self, wanted: &[Watch], options: &Options) {
         let is_wanted = |kind: &str, version: &str| {
             wanted.iter().any(|watch| watch.kind == kind && watch.version == version)
@@ -116,13 +117,13 @@ impl Cluster {
         for kind in ended {
             let Some((_, place, handle)) = self.gateway.watches.remove(kind) else { continue };
             handle.abort();
-            // The place is not removed: a stream is known by the number of its place.
+            // The index stays occupied, because a stream is identified by its index.
             let state = &mut self.states[place];
             (state.listed, state.seen, state.trouble) = (true, None, None);
             let watch = state.watch.clone();
             self.connection.versions.set(kind, None);
             if wanted.iter().any(|watch| watch.kind == kind) {
-                // Its list in another version replaces what is there.
+                // The list in the other version replaces these objects.
                 continue;
             }
             tracing::warn!("the API server has no {kind} any more");
@@ -133,7 +134,7 @@ impl Cluster {
     }
 }
 
-/// Whether objects of this kind are there only for the Gateway API.
+/// Whether objects of this kind exist only for the Gateway API.
 pub(super) fn is_optional(kind: &str) -> bool {
     const KINDS: [&str; 11] = [
         GatewayClass::KIND,
@@ -151,7 +152,8 @@ pub(super) fn is_optional(kind: &str) -> bool {
     KINDS.contains(&kind)
 }
 
-/// Whether a watch without which the rest is served may be done without: a controller that was installed for Ingresses has no right to it.
+/// Whether the proxy can serve without a watch: a controller that was installed for Ingresses has no right to
+/// the Gateway API's kinds.
 pub(super) fn may_lack(watch: &Watch, scope: &Scope) -> bool {
     is_optional(watch.kind) || watch.kind == Namespace::KIND && !matches!(scope, Scope::Selector(_))
 }

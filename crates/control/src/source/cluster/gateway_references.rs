@@ -1,5 +1,5 @@
-//! The Secrets and `ConfigMap`s that the Gateway API's objects name, as far as they belong to a class of ours. Whether a grant allows a
-//! reference is for translation to say.
+//! The Secrets and `ConfigMap`s that the Gateway API's objects of our classes name. The translation decides
+//! whether a grant allows a reference.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::translate::gateway::report::CONTROLLER;
 use crate::translate::policy::kinds::FieldKind;
 use crate::translate::policy::read;
 
-/// Calls `found` for each object that may name others, with those that it names.
+/// Calls `found` for each object with references, and passes the objects that it names.
 pub(super) fn each(index: &Index, mut found: impl FnMut(&'static str, NsName, BTreeSet<Named>)) {
     let stores = &index.gateway;
     if !stores.classes.iter().any(|class| class.object.spec.controller_name == CONTROLLER) {
@@ -69,7 +69,7 @@ fn of_listeners<'a>(listeners: &'a [At<Listener>], namespace: &'a str) -> impl I
     certificates.filter_map(move |name| named(&name.value, "Secret", namespace))
 }
 
-/// What the fields of a policy name.
+/// The objects that the fields of a policy name.
 fn of_policy(policy: &Sourced<ForebayPolicy>) -> BTreeSet<Named> {
     let named = read::names(policy).into_iter().map(|(kind, key)| match kind {
         FieldKind::Secret => Named::secret(key),
@@ -78,7 +78,7 @@ fn of_policy(policy: &Sourced<ForebayPolicy>) -> BTreeSet<Named> {
     named.collect()
 }
 
-/// The Secret or `ConfigMap` that is named from a namespace; `kind` is what none stands for.
+/// The Secret or `ConfigMap` of a reference from a namespace; `kind` is the default kind of the reference.
 fn named(reference: &ObjectReference, kind: &str, namespace: &str) -> Option<Named> {
     if !reference.group().is_empty() {
         return None;

@@ -1,6 +1,6 @@
-//! Decodes objects that the API server sends. If one cannot be decoded, its name still is.
+//! Decodes objects that the API server sends. Of an object that cannot be decoded, the name is still read.
 //!
-//! Never in here: what follows from an object.
+//! Never in here: the effect of an object.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -22,7 +22,7 @@ use crate::objects::{
     Secret, Service, Sourced,
 };
 
-/// A kind that is watched, and its path at the API server.
+/// A watched kind, and its path in the API.
 pub(super) trait Watched: Resource + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
     const GROUP: &'static str;
     const PLURAL: &'static str;
@@ -67,8 +67,8 @@ watched! {
 
 /// An object, or the error of decoding it.
 ///
-/// [`kube::core::DeserializeGuard`] would keep a copy of the whole object, managed fields included; a list holds thousands of
-/// objects.
+/// [`kube::core::DeserializeGuard`] would store a copy of the whole object, including managed fields; a list
+/// has thousands of objects.
 #[derive(Clone, Debug)]
 pub(super) struct Item<T> {
     pub(super) meta: ObjectMeta,
@@ -120,7 +120,7 @@ impl<'de, T: Watched> Deserialize<'de> for Item<T> {
     }
 }
 
-/// Removes metadata that nothing reads, such as managed fields, before the object is kept.
+/// Removes unused metadata, such as managed fields, before the object is stored.
 fn trim(metadata: &mut Value) {
     let Some(fields) = metadata.as_object_mut() else { return };
     fields.remove("managedFields");
@@ -130,7 +130,7 @@ fn trim(metadata: &mut Value) {
 }
 
 impl<T: Watched> kube::Resource for Item<T> {
-    /// The version that is asked for.
+    /// The version that the watch requests.
     type DynamicType = &'static str;
     type Scope = DynamicResourceScope;
 

@@ -1,9 +1,9 @@
 //! The objects of a cluster, followed by watches.
 //!
-//! Each kind is listed once and then watched. A watch that breaks is resumed where it ended, and the objects stay in force
-//! meanwhile. An object that cannot be decoded does not break its watch: its last good state stays in force, and a problem reports
-//! it. Of Secrets and `ConfigMap`s only those are kept that Ingresses of ours or the settings name, and only their namespaces are watched
-//! for them.
+//! Each kind is listed once and then watched. A watch that breaks is resumed where it ended, and the objects
+//! stay in force meanwhile. An object that cannot be decoded does not break its watch: its last good state
+//! stays in force, and a problem reports it. Secrets and `ConfigMap`s are kept only if our Ingresses or the
+//! settings name them, and are watched only in the namespaces of named objects.
 //!
 //! Never in here: the meaning of objects.
 
@@ -43,23 +43,23 @@ use crate::problem::{Problem, Reason, Severity};
 
 pub(crate) use disk_cache::DiskCache;
 
-/// Most watch events that are handled before the caller is told.
+/// The most watch events that are handled before the caller is notified.
 const BATCH_MAX: usize = 4096;
 
-/// Which objects of a cluster are served.
+/// The objects of a cluster that are served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// All.
+    /// The objects of all namespaces.
     #[default]
     All,
-    /// The objects of one namespace. No rights outside it are needed.
+    /// The objects of one namespace. They need no rights outside it.
     Namespace(String),
-    /// Ingresses of the namespaces that this label selector matches.
+    /// The Ingresses of the namespaces that this label selector matches.
     Selector(String),
 }
 
 impl Scope {
-    /// The only namespace whose objects are served, if it is one.
+    /// The only namespace whose objects are served; none if there are several.
     pub fn only_namespace(&self) -> Option<String> {
         match self {
             Self::Namespace(name) => Some(name.clone()),
@@ -68,28 +68,29 @@ impl Scope {
     }
 }
 
-/// What is watched, and where a copy of it is kept.
+/// The watched objects, and the folder for a copy of them.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterOptions {
-    /// Which objects are served.
+    /// The objects that are served.
     pub scope: Scope,
-    /// Folder for a copy of the objects, which is served if this process starts while the API server is away; none to keep no copy.
+    /// Folder for a copy of the objects, which is served if this process starts while the API server is
+    /// unavailable; none to store no copy.
     pub state_dir: Option<PathBuf>,
 }
 
 /// The condition of the watches on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// Names of the watches whose first list is not complete.
+    /// Names of the watches whose first list is incomplete.
     pub waiting: Vec<String>,
     /// The watches that fail, each with its error.
     pub troubles: Vec<String>,
-    /// Whether the objects being served are the copy on disk.
+    /// Whether the served objects are the copy on disk.
     pub from_disk: bool,
 }
 
 impl Condition {
-    /// Whether all that is still waited for has failed.
+    /// Whether every watch with an incomplete first list has failed.
     pub(crate) fn is_hopeless(&self) -> bool {
         let has_failed =
             |name: &String| self.troubles.iter().any(|trouble| trouble.starts_with(name.as_str()));
@@ -97,7 +98,7 @@ impl Condition {
     }
 }
 
-/// A cluster's objects.
+/// The objects of a cluster, and their watches.
 pub(crate) struct Cluster {
     connection: Connection,
     scope: Scope,
@@ -105,40 +106,40 @@ pub(crate) struct Cluster {
     watches: SelectAll<watch::Stream>,
     states: Vec<State>,
     named: Followed,
-    /// Tells which kinds of the Gateway API there are.
+    /// The discovery of the Gateway API's kinds.
     discovery: Answers,
     gateway: GatewayKinds,
-    /// The objects that cannot be decoded at present.
+    /// The objects that currently cannot be decoded.
     undecodable: BTreeMap<(&'static str, NsName), Problem>,
-    /// Whether an object changed that translation depends on.
+    /// Whether an object changed on which translation depends.
     changed: bool,
-    /// Whether something changed that translation does not depend on, such as a status.
+    /// Whether something changed on which translation does not depend, such as a status.
     touched: bool,
 }
 
-/// The condition of one watch.
+/// The state of one watch.
 struct State {
     watch: Watch,
-    /// Whether its first list is complete.
+    /// Whether the first list is complete.
     listed: bool,
-    /// Whether it began when everything was served already: nothing waits for its first list.
+    /// Whether the watch began after serving had started: serving does not wait for its first list.
     is_late: bool,
-    /// The objects that the current list has brought so far; none while no list is under way.
+    /// The objects that the current list has contained so far; none while no list is running.
     seen: Option<HashSet<NsName>>,
     trouble: Option<Trouble>,
 }
 
-/// The objects that are followed because something names them.
+/// The watched Secrets and `ConfigMap`s, which other objects name.
 #[derive(Default)]
 struct Followed {
     references: References,
-    /// Whether the set of objects that are named has changed, so that the watches have to be adapted.
+    /// Whether the set of named objects has changed, so that the watches have to be adapted.
     renamed: bool,
     watches: HashMap<Group, (usize, AbortHandle)>,
     fetches: FuturesUnordered<BoxFuture<'static, (Named, Fetched)>>,
-    /// Objects that are being fetched, each with whether the watch has reported it since.
+    /// Objects that are being fetched, each with whether a watch has reported it meanwhile.
     fetching: HashMap<Named, bool>,
-    /// The `ConfigMap`s of the options, which are followed in any case.
+    /// The `ConfigMap`s of the options, which are always watched.
     own: HashSet<NsName>,
 }
 
@@ -186,28 +187,29 @@ impl Cluster {
         self.waiting().next().is_none().then_some(&self.index)
     }
 
-    /// Whether all objects are there, those included that were named after their namespace was listed.
+    /// Whether all objects have arrived, including those that were named after their namespace was listed.
     pub(crate) fn is_settled(&self) -> bool {
         self.index().is_some() && self.named.fetches.is_empty()
     }
 
-    /// Whether an object changed, since the last call, that translation depends on.
+    /// Whether an object on which translation depends has changed since the last call.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether something else changed since the last call, such as a status.
+    /// Whether something else, such as a status, has changed since the last call.
     pub(crate) fn take_touched(&mut self) -> bool {
         std::mem::take(&mut self.touched)
     }
 
-    /// Whether the right to read `IngressClass`es is missing: a controller that serves one namespace need not have it.
+    /// Whether the right to read `IngressClass`es is missing: a controller for one namespace need not have
+    /// it.
     pub(crate) fn lacks_classes(&self) -> bool {
         let mut states = self.states.iter();
         states.any(|state| state.watch.kind == IngressClass::KIND && state.is_forgone(&self.scope))
     }
 
-    /// How it stands.
+    /// The condition of the watches.
     pub(crate) fn condition(&self) -> Condition {
         let troubles = self.states.iter().filter_map(|state| {
             let is_told = state.watch.is_of_named || !state.is_forgone(&self.scope);
@@ -219,7 +221,7 @@ impl Cluster {
         Condition { waiting: self.waiting().collect(), troubles, from_disk: false }
     }
 
-    /// The problems of objects that cannot be decoded, and of those that are named and may not be read.
+    /// The problems of objects that cannot be decoded, and of named objects that may not be read.
     pub(crate) fn problems(&self) -> impl Iterator<Item = Problem> {
         let unreadable = self.states.iter().filter(|state| state.watch.is_of_named);
         let unreadable = unreadable.filter_map(|state| {
@@ -231,7 +233,7 @@ impl Cluster {
         self.undecodable.values().cloned().chain(unreadable)
     }
 
-    /// Waits until something has happened, and handles all events that are there. It is cancel-safe.
+    /// Waits for an event, and handles all pending events. The future is cancel-safe.
     pub(crate) async fn changed(&mut self, options: &Options) {
         let Followed { fetches, .. } = &mut self.named;
         tokio::select! {
@@ -257,7 +259,7 @@ impl Cluster {
         handle
     }
 
-    /// The watches whose first list has to be complete before anything is served.
+    /// The watches whose first list has to be complete before serving starts.
     fn waiting(&self) -> impl Iterator<Item = String> {
         let is_awaited = |state: &&State| !state.listed && !state.is_late && !state.is_forgone(&self.scope);
         let states = self.states.iter().filter(is_awaited);
@@ -313,7 +315,7 @@ impl Cluster {
         self.changed = true;
     }
 
-    /// Handles the end of a list: the objects that it did not bring are gone.
+    /// Handles the end of a list: objects that it did not contain have been deleted.
     fn complete(&mut self, id: usize, options: &Options) {
         let state = &mut self.states[id];
         let Some(seen) = state.seen.take() else { return };
@@ -328,7 +330,7 @@ impl Cluster {
         if watch.is_of_named && watch.object.is_none() {
             let namespace = watch.namespace.unwrap_or_default();
             let named: Vec<_> = self.named.references.within(watch.kind, &namespace).collect();
-            // The object was skipped when the list brought it, since no Ingress named it at that time.
+            // The list skipped the object, because no Ingress named it at that time.
             for named in named.into_iter().filter(|named| seen.contains(&named.key)) {
                 self.fetch(named);
             }
@@ -403,7 +405,7 @@ impl Cluster {
         }
     }
 
-    /// Notes that a watch has told of an object, be it that it is gone.
+    /// Records that a watch has reported an object, including its deletion.
     fn note_told(&mut self, kind: &'static str, key: &NsName) {
         if self.named.fetching.is_empty() {
             return;
@@ -413,12 +415,12 @@ impl Cluster {
         }
     }
 
-    /// Whether an object of a kind that is kept only where it is named is kept.
+    /// Whether a Secret or `ConfigMap` is kept, because it is named or belongs to the options.
     fn is_wanted(&self, kind: &'static str, key: &NsName) -> bool {
         self.named.references.has(kind, key) || kind == ConfigMap::KIND && self.named.own.contains(key)
     }
 
-    /// Updates the set of objects that are named after an object has changed.
+    /// Updates the set of named objects after an object has changed.
     fn note_references(&mut self, object: &Object, options: &Options) {
         match object {
             Object::Ingress(ingress) if self.named.references.follow(ingress, &self.index, options) => {
@@ -430,7 +432,7 @@ impl Cluster {
                 }
             }
             Object::Namespace(namespace) => {
-                // Which there are matters to Ingresses only where a selector says so.
+                // The set of namespaces affects Ingresses only if a selector chooses them.
                 let selected = self.index.namespaces.as_mut();
                 if selected.is_some_and(|selected| selected.insert(namespace.name().to_owned())) {
                     self.take_references(options);
@@ -447,7 +449,7 @@ impl Cluster {
         }
     }
 
-    /// What has to be watched because something names it, as far as it is in scope.
+    /// The named groups of objects to watch, as far as they are in scope.
     fn groups(&self) -> impl Iterator<Item = Group> {
         self.named.references.groups().filter(|group| match &self.scope {
             Scope::Namespace(only) => group.namespace == *only || group.object.is_some(),
@@ -455,8 +457,8 @@ impl Cluster {
         })
     }
 
-    /// Collects all references again. This is needed when an object changed that decides which Ingresses are ours, which objects
-    /// they may name, or what the settings name.
+    /// Collects all references again. This is necessary after a change of an object that decides which
+    /// Ingresses are ours, which objects they may name, or which objects the settings name.
     fn take_references(&mut self, options: &Options) {
         self.named.references = References::of(&self.index, options);
         self.named.renamed = true;
@@ -472,7 +474,7 @@ impl Cluster {
         states.all(|state| state.listed || state.is_late || state.is_forgone(&self.scope))
     }
 
-    /// Watches what is named and ends other watches; drops objects that are not named any more.
+    /// Starts watches on named objects, ends other watches, and drops objects that are no longer named.
     fn follow_named(&mut self) {
         let named: HashSet<_> = self.groups().collect();
         let left: Vec<_> =
@@ -480,7 +482,7 @@ impl Cluster {
         for group in left {
             if let Some((id, handle)) = self.named.watches.remove(&group) {
                 handle.abort();
-                // The place is not removed: a stream is known by the number of its place.
+                // The index stays occupied, because a stream is identified by its index.
                 let state = &mut self.states[id];
                 (state.listed, state.seen, state.trouble) = (true, None, None);
             }
@@ -501,7 +503,7 @@ impl Cluster {
         }
     }
 
-    /// Fetches an object that was not named before: the watch of its namespace may have skipped it.
+    /// Fetches a newly named object, because the watch of its namespace may have skipped it.
     fn fetch(&mut self, named: Named) {
         let Named { kind, key } = &named;
         let group = Group { kind, namespace: key.namespace.clone(), object: None };
@@ -534,7 +536,7 @@ impl Cluster {
     }
 }
 
-/// Whether objects of a kind are kept only where something names them.
+/// Whether objects of a kind are kept only while they are named.
 fn is_of_named(kind: &str) -> bool {
     matches!(kind, Secret::KIND | ConfigMap::KIND)
 }
@@ -545,8 +547,8 @@ async fn get<T: Watched>(client: Client, key: NsName) -> Fetched {
 }
 
 impl State {
-    /// Whether this watch is not needed: `IngressClass`es are cluster-scoped, and a controller that serves one namespace may not be
-    /// allowed to read them.
+    /// Whether serving can start without this watch: `IngressClass`es are cluster-scoped, and a controller
+    /// for one namespace may not be allowed to read them.
     fn is_forgone(&self, scope: &Scope) -> bool {
         self.trouble.as_ref().is_some_and(|trouble| self.is_forgone_with(trouble, scope))
     }

@@ -1,12 +1,12 @@
-//! What is kept of Secrets and `ConfigMap`s. Must not be in here: who names them.
+//! The kept part of Secrets and `ConfigMap`s. Never in here: the objects that name them.
 
 use crate::names::NsName;
 use crate::objects::{ConfigMap, Resource, Secret};
 
-/// An object that is kept only while something names it.
+/// An object that the index holds only while another object or the settings name it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Named {
-    /// Kind: a Secret or a `ConfigMap`.
+    /// Kind of the object: a Secret or a `ConfigMap`.
     pub(super) kind: &'static str,
     pub(super) key: NsName,
 }

@@ -1,4 +1,4 @@
-//! The controller of ingress-nginx in a cluster: its image says which version it is.
+//! The controller of ingress-nginx in a cluster: its image reveals its version.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use http::Request;
 use crate::client::Connection;
 use crate::old_version::{Assumed, OldVersion};
 
-/// Time for the questions to the API server.
+/// Timeout of the requests to the API server.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The labels of controllers that are looked for where no namespace is known.
+/// The labels that controllers are searched by if their namespace is not known.
 const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%20in%20(ingress-nginx,rke2-ingress-nginx,nginx-ingress-controller)";
 
-/// The version of the controller, in a namespace or in all; none if there is no controller, or it may not be read.
+/// The version of the controller, in a namespace or in all; none if no controller exists, or if it may not be
+/// read.
 pub(crate) async fn find(connection: &Connection, namespace: Option<&str>) -> Option<Assumed> {
     tokio::time::timeout(TIME_MAX, ask(connection, namespace)).await.ok().flatten()
 }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
     use crate::client::Versions;
 
-    /// A cluster whose API server gives this response to a question for this path, and refuses all others.
+    /// A cluster whose API server answers requests for this path with this response, and refuses all others.
     fn cluster(path: &'static str, response: &'static str) -> Connection {
         let answer = move |request: Request<Body>| {
             let is_it = request.uri().path() == path;

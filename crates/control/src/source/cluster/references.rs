@@ -1,6 +1,7 @@
-//! The objects that our Ingresses, Gateways and settings name: Secrets and `ConfigMap`s. Only these are kept.
+//! The references of our Ingresses, Gateways and settings to Secrets and `ConfigMap`s. The index holds only
+//! objects with such a reference.
 //!
-//! Never in here: whether an object exists, and what it holds.
+//! Never in here: whether an object exists, and its content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,23 +16,24 @@ use crate::translate::configmap;
 use crate::translate::ingress::annotations;
 use crate::translate::ingress::class::is_ours;
 
-/// Objects that one watch follows: those of a kind in a namespace, or one of them alone.
+/// The objects of one watch: those of a kind in a namespace, or a single object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Group {
     pub(super) kind: &'static str,
     pub(super) namespace: String,
-    /// The only object; none for all in the namespace.
+    /// The name of a single object; none for all objects of the namespace.
     pub(super) object: Option<String>,
 }
 
-/// The objects that are named, and the objects that name them.
+/// References between objects, in both directions.
 ///
-/// What an object names is followed by namespace: the number of watches does not grow with the number of objects. What the settings
-/// name is followed by name: there is little of it, and it may be in a namespace of which nothing else may be read.
+/// Objects that other objects name are watched by namespace: the number of watches does not grow with the
+/// number of objects. Objects that the settings name are watched by name: they are few, and may be in a
+/// namespace in which nothing else may be read.
 #[derive(Debug, Default)]
 pub(super) struct References {
     by_object: HashMap<(&'static str, NsName), BTreeSet<Named>>,
-    /// The number of objects that name each object, by kind and namespace, and by name.
+    /// The number of references to each object, by kind and namespace, and by name.
     count: BTreeMap<(&'static str, String), BTreeMap<String, usize>>,
     /// The `ConfigMap`s that the settings name.
     by_settings: BTreeSet<NsName>,
@@ -52,7 +54,7 @@ impl References {
         references
     }
 
-    /// Updates the references of an Ingress. Returns whether the set of objects has changed.
+    /// Updates the references of an Ingress. Returns whether the set of named objects has changed.
     pub(super) fn follow(&mut self, ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> bool {
         let named =
             if is_ours(ingress, index, options) { named(ingress, index, options) } else { BTreeSet::new() };
@@ -72,7 +74,7 @@ impl References {
         true
     }
 
-    /// Removes the references of an object that is gone.
+    /// Removes the references of a deleted object.
     pub(super) fn forget(&mut self, kind: &'static str, key: &NsName) {
         for Named { kind, key } in self.by_object.remove(&(kind, key.clone())).into_iter().flatten() {
             let group = (kind, key.namespace);
@@ -89,7 +91,7 @@ impl References {
         }
     }
 
-    /// What has to be watched.
+    /// The groups of objects that have to be watched.
     pub(super) fn groups(&self) -> impl Iterator<Item = Group> {
         let of_objects = self.count.keys();
         let of_objects =
@@ -102,7 +104,7 @@ impl References {
         of_objects.chain(of_settings)
     }
 
-    /// The objects of a kind in a namespace that other objects name.
+    /// The named objects of a kind in a namespace.
     pub(super) fn within(&self, kind: &'static str, namespace: &str) -> impl Iterator<Item = Named> {
         let names = self.count.get(&(kind, namespace.to_owned()));
         let names = names.into_iter().flat_map(BTreeMap::keys);
@@ -121,7 +123,7 @@ impl References {
         self.by_object.get(&(kind, key.clone())).into_iter().flatten()
     }
 
-    /// Whether something names this object.
+    /// Whether the settings or an object name this object.
     pub(super) fn has(&self, kind: &'static str, key: &NsName) -> bool {
         let group = (kind, key.namespace.clone());
         self.count.get(&group).is_some_and(|names| names.contains_key(&key.name))
@@ -136,7 +138,7 @@ impl References {
     }
 }
 
-/// Whether objects of this kind of the Gateway API name objects that are kept only where they are named, or decide who does.
+/// Whether objects of this Gateway API kind name Secrets or `ConfigMap`s, or decide which objects do.
 pub(super) fn names_others(kind: &str) -> bool {
     matches!(
         kind,
@@ -144,7 +146,8 @@ pub(super) fn names_others(kind: &str) -> bool {
     )
 }
 
-/// The objects that an Ingress names, in `tls` and in annotations. One of another namespace counts only if that is allowed.
+/// The objects that an Ingress names, in `tls` and in annotations. An object of another namespace counts only
+/// if the reference is allowed.
 fn named(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTreeSet<Named> {
     let namespace = ingress.namespace();
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());

@@ -1,4 +1,4 @@
-//! Watch events, and what they do to the index and to the set of named objects that are followed.
+//! Watch events, and their effect on the index and on the set of watched objects.
 
 mod gateway;
 
@@ -15,13 +15,13 @@ use crate::objects::gateway_api::{Gateway, GatewayClass};
 use crate::objects::{EndpointSlice, ForebayPolicy, Service};
 
 /// A cluster whose watch events the test makes: its API server never answers.
-pub(crate) struct Told {
+pub(crate) struct FakeCluster {
     pub(crate) cluster: Cluster,
     options: Options,
 }
 
-impl Told {
-    /// One whose API server has no kinds of the Gateway API.
+impl FakeCluster {
+    /// A cluster whose API server has no kinds of the Gateway API.
     pub(crate) fn new(scope: Scope, options: Options) -> Self {
         let mut told = Self::unanswered(scope, options);
         told.cluster.take_served(Ok(discovery::Served::default()), &told.options);
@@ -40,7 +40,7 @@ impl Told {
         Self { cluster: Cluster::new(&connection, scope, &options), options }
     }
 
-    /// A cluster whose first lists have brought these objects.
+    /// A cluster whose first lists contain these objects.
     fn listed(objects: &[(&str, Value)]) -> Self {
         let options = Options { watch_ingress_without_class: true, ..Options::default() };
         let mut told = Self::new(Scope::All, options);
@@ -113,7 +113,7 @@ fn secret(name: &str) -> (&'static str, Value) {
 
 #[tokio::test]
 async fn nothing_is_served_before_everything_has_been_listed() {
-    let mut told = Told::new(Scope::All, Options::default());
+    let mut told = FakeCluster::new(Scope::All, Options::default());
     assert_eq!(
         told.cluster.condition().waiting,
         ["ingresses", "ingressclasses", "services", "endpointslices"]
@@ -129,7 +129,7 @@ async fn nothing_is_served_before_everything_has_been_listed() {
 
 #[tokio::test]
 async fn what_a_later_list_does_not_bring_is_gone() {
-    let mut told = Told::listed(&[ingress("x", &[]), ingress("y", &[])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &[]), ingress("y", &[])]);
     told.cluster.take_changed();
     told.list(Ingress::KIND, &[ingress("y", &[]), ingress("z", &[])]);
     assert_eq!(told.ingresses(), ["a/z", "a/y"]);
@@ -140,7 +140,7 @@ async fn what_a_later_list_does_not_bring_is_gone() {
 
 #[tokio::test]
 async fn during_a_list_what_was_there_stays() {
-    let mut told = Told::listed(&[ingress("x", &[])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &[])]);
     told.happens(Ingress::KIND, Happening::Began);
     told.fails(Ingress::KIND, "connection reset", false);
     assert_eq!(told.ingresses(), ["a/x"]);
@@ -152,7 +152,7 @@ async fn during_a_list_what_was_there_stays() {
 
 #[tokio::test]
 async fn an_object_that_cannot_be_read_stays_as_it_last_was() {
-    let mut told = Told::listed(&[ingress("x", &[])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &[])]);
     let broken = json!({"metadata": {"namespace": "a", "name": "x", "uid": "u"}, "spec": {"rules": 7}});
     told.finds(Ingress::KIND, &broken);
     assert_eq!(told.ingresses(), ["a/x"]);
@@ -172,7 +172,7 @@ async fn an_object_that_cannot_be_read_stays_as_it_last_was() {
 
 #[tokio::test]
 async fn a_status_is_seen_and_changes_nothing() {
-    let mut told = Told::listed(&[ingress("x", &[])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &[])]);
     told.cluster.take_changed();
     let mut object = ingress("x", &[]).1;
     object["status"] = json!({"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}});
@@ -184,7 +184,7 @@ async fn a_status_is_seen_and_changes_nothing() {
 
 #[tokio::test]
 async fn of_secrets_only_those_that_are_named_are_kept() {
-    let mut told = Told::listed(&[ingress("x", &["s"])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &["s"])]);
     assert_eq!(told.cluster.condition().waiting, ["secrets of namespace a"]);
     told.list(Secret::KIND, &[secret("s"), secret("t")]);
     assert_eq!(told.secrets(), ["a/s"]);
@@ -196,7 +196,7 @@ async fn of_secrets_only_those_that_are_named_are_kept() {
 
 #[tokio::test]
 async fn a_secret_that_is_named_later_is_fetched_unless_the_watch_tells_of_it_first() {
-    let mut told = Told::listed(&[ingress("x", &["s"])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &["s"])]);
     told.list(Secret::KIND, &[secret("s"), secret("t"), secret("u")]);
     told.finds(Ingress::KIND, &ingress("y", &["t", "u"]).1);
     let (t, u) = (NsName::new("a", "t"), NsName::new("a", "u"));
@@ -215,7 +215,7 @@ async fn a_secret_that_is_named_later_is_fetched_unless_the_watch_tells_of_it_fi
 
 #[tokio::test]
 async fn secrets_that_must_not_be_read_are_a_problem_and_keep_nobody_waiting() {
-    let mut told = Told::listed(&[ingress("x", &["s"])]);
+    let mut told = FakeCluster::listed(&[ingress("x", &["s"])]);
     told.fails(Secret::KIND, "secrets is forbidden", true);
     assert!(told.cluster.index().is_some());
     let condition = told.cluster.condition();
@@ -240,8 +240,8 @@ async fn of_configmaps_only_those_that_are_named_are_kept_beside_our_own() {
         let metadata = json!({"namespace": "a", "name": "x", "annotations": annotations});
         ("Ingress", json!({ "metadata": metadata }))
     };
-    let mut told = Told::new(Scope::All, options);
-    // The settings name one by name; the lists before it decide what is named.
+    let mut told = FakeCluster::new(Scope::All, options);
+    // The settings name one object by name; the lists before it decide which objects are named.
     told.list(ConfigMap::KIND, &[configmap("ours", "settings", json!({"add-headers": "ours/add"}))]);
     for kind in [Ingress::KIND, IngressClass::KIND, Service::KIND, EndpointSlice::KIND] {
         told.list(kind, &[]);
@@ -275,7 +275,7 @@ async fn of_configmaps_only_those_that_are_named_are_kept_beside_our_own() {
 
 #[tokio::test]
 async fn a_resource_that_must_not_be_read_is_waited_for_by_name() {
-    let mut told = Told::new(Scope::All, Options::default());
+    let mut told = FakeCluster::new(Scope::All, Options::default());
     told.fails(IngressClass::KIND, "ingressclasses is forbidden", true);
     let condition = told.cluster.condition();
     assert!(condition.waiting.contains(&"ingressclasses".to_owned()));
@@ -284,7 +284,7 @@ async fn a_resource_that_must_not_be_read_is_waited_for_by_name() {
 
 #[tokio::test]
 async fn with_one_namespace_classes_are_done_without() {
-    let mut told = Told::new(Scope::Namespace("a".to_owned()), Options::default());
+    let mut told = FakeCluster::new(Scope::Namespace("a".to_owned()), Options::default());
     assert!(!told.cluster.lacks_classes());
     told.fails(IngressClass::KIND, "ingressclasses is forbidden", true);
     assert!(told.cluster.lacks_classes());
@@ -299,7 +299,7 @@ async fn with_one_namespace_classes_are_done_without() {
 #[tokio::test]
 async fn ingresses_count_while_their_namespace_is_selected() {
     let options = Options { watch_ingress_without_class: true, ..Options::default() };
-    let mut told = Told::new(Scope::Selector("team=blue".to_owned()), options);
+    let mut told = FakeCluster::new(Scope::Selector("team=blue".to_owned()), options);
     told.finds(Ingress::KIND, &ingress("x", &["s"]).1);
     assert_eq!(told.cluster.named.references.groups().count(), 0);
     told.finds(Namespace::KIND, &json!({"metadata": {"name": "a"}}));

@@ -17,38 +17,39 @@ use super::references::Group;
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
 
-/// Seconds after which the server ends a watch, which is then resumed. A connection that breaks silently is given up shortly after
-/// that time.
+/// Seconds after which the server ends a watch, which is then resumed. A connection that breaks silently is
+/// abandoned shortly after this time.
 const WATCH_S: u32 = 90;
 
-/// Least time between two attempts.
+/// Least and most time between two attempts.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// A watch counts as working again if it has reported nothing for this long after a failure: a failing attempt fails sooner and is
-/// repeated. There is no other sign where no object changes.
+/// The quiet time after a failure from which a watch counts as working: a failing attempt would have failed
+/// sooner. No other sign exists while no object changes.
 const QUIET: Duration = Duration::from_secs(40);
 
-/// A field selector that excludes types of Secrets which hold no certificate and can be large, such as Helm's releases.
+/// A field selector that excludes types of Secrets which hold no certificate and can be large, such as Helm's
+/// releases.
 const SECRETS_OF_INTEREST: &str =
     "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token,type!=kubernetes.io/dockerconfigjson";
 
-/// The events of all watches, each with the place of its watch.
+/// The events of all watches, each with the index of its watch.
 pub(super) type Stream = BoxStream<'static, (usize, Happening)>;
 
-/// Which objects are watched.
+/// A kind of objects, and the filters that select the watched ones.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     /// The name in messages.
     pub(super) name: String,
     pub(super) kind: &'static str,
     pub(super) namespace: Option<String>,
-    /// The name of the only object that is watched; none for all objects of the kind.
+    /// The name of a single watched object; none for all objects of the kind.
     pub(super) object: Option<String>,
     labels: Option<String>,
     /// Version of the kind.
     pub(super) version: &'static str,
-    /// Whether it is there only because something names its objects: nothing waits for it where it may not be read.
+    /// Whether the watch follows named objects: serving does not wait for objects that may not be read.
     pub(super) is_of_named: bool,
     start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
 }
@@ -63,13 +64,13 @@ pub(super) enum Happening {
     Gone(NsName),
     /// A list is complete.
     Complete,
-    /// The watch failed. It is tried again.
+    /// The watch failed, and will be repeated.
     Failed(Trouble),
     /// The watch works again, and nothing has changed.
     Quiet,
 }
 
-/// Why a watch fails.
+/// The reason why a watch fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) why: String,
@@ -118,7 +119,7 @@ impl Watch {
         }
     }
 
-    /// A watch on objects that something names.
+    /// A watch on a group of named objects.
     pub(super) fn of_named(group: &Group) -> Self {
         let namespace = Some(group.namespace.as_str());
         let watch = match (group.kind, &group.object) {
@@ -155,7 +156,7 @@ impl Watch {
             && self.object.as_ref().is_none_or(|object| *object == key.name)
     }
 
-    /// Starts the watch. Its events carry `place`; the handle ends it.
+    /// Starts the watch. Its events carry `place`; the handle ends the watch.
     pub(super) fn start(&self, client: Client, place: usize) -> (Stream, AbortHandle) {
         let (stream, handle) = abortable((self.start)(self, client));
         (stream.map(move |happening| (place, happening)).boxed(), handle)
@@ -217,7 +218,7 @@ fn trouble(error: &watcher::Error) -> Trouble {
     }
 }
 
-/// An error with its causes, except for those that its text contains already.
+/// The text of an error and its causes, without the causes that the text already contains.
 pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -231,7 +232,7 @@ pub(super) fn causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The waits between attempts: each is twice the one before, within bounds.
+/// The waits between attempts: each is twice the previous one, within bounds.
 #[derive(Default)]
 struct Waits {
     failures: u32,
@@ -269,7 +270,7 @@ mod tests {
         }
         assert!(told.next().now_or_never().is_none());
         assert!(matches!(told.next().await, Some(Happening::Quiet)));
-        // It is reported only once.
+        // Quiet is reported only once.
         assert!(timeout(QUIET * 2, told.next()).await.is_err());
     }
 }

@@ -1,7 +1,8 @@
-//! What the API server would refuse of an object, or drop: unknown fields, values of the wrong type, fields that are missing.
+//! Values of an object that the API server would refuse or drop: unknown fields, values of the wrong type,
+//! missing fields.
 //!
-//! A proxy is lenient with such objects, since it serves what it can; a check before they are applied is not. Never in here: what
-//! the fields mean.
+//! A proxy is lenient with such objects, because it serves as much as possible; a check before they are
+//! applied is not. Never in here: the meaning of the fields.
 
 mod near;
 mod node;
@@ -17,19 +18,19 @@ use crate::objects::{At, Kind};
 
 pub(crate) use near::{kind as near_kind, word as is_near};
 
-/// One value that would be refused or dropped.
+/// One value that the API server would refuse or drop.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// The object; none if it has no name.
     pub(super) object: Option<ObjectRef>,
     /// Line in the document, from 1.
     pub(super) line: u32,
-    /// The path of the value as kubectl writes it, and what is wrong.
+    /// The path of the value as kubectl writes it, and the fault.
     pub(super) message: String,
 }
 
 impl Fault {
-    /// A fault of a document, not of an object in it.
+    /// A fault of a document as a whole.
     pub(super) fn new(line: u32, message: impl Into<String>) -> Self {
         Self { object: None, line, message: message.into() }
     }
@@ -41,7 +42,7 @@ impl Fault {
 pub(super) struct Tree(At<Node>);
 
 impl Tree {
-    /// What is wrong with the object of the document, or with each one of its list.
+    /// The faults of the document's object, or of each object of its list.
     pub(super) fn faults(&self) -> Vec<Fault> {
         let root = &self.0;
         let kind = root.value.get("kind").and_then(|kind| kind.value.text()).unwrap_or_default();
@@ -52,13 +53,13 @@ impl Tree {
         }
     }
 
-    /// Whether it looks like an object: something has metadata or a spec.
+    /// Whether the document resembles an object: it has metadata or a spec.
     pub(super) fn is_object(&self) -> bool {
         ["metadata", "spec"].iter().any(|key| self.0.value.get(key).is_some())
     }
 }
 
-/// Examines one object. A kind that is not supported has no faults, unless it is nearly one that is.
+/// Examines one object. An unsupported kind has no faults, unless it resembles a supported kind.
 fn examine(object: &At<Node>) -> Vec<Fault> {
     let text = |key| object.value.get(key).and_then(|value| value.value.text()).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -85,7 +86,7 @@ fn reference(object: &At<Node>, kind: Kind) -> Option<ObjectRef> {
 
 struct Examination {
     object: Option<ObjectRef>,
-    /// The path of the value that is looked at.
+    /// The path of the value that is being examined.
     path: String,
     faults: Vec<Fault>,
 }
@@ -96,7 +97,7 @@ impl Examination {
         self.faults.push(Fault { object: self.object.clone(), line, message });
     }
 
-    /// Examines what is below the path with this end.
+    /// Examines a value with `end` appended to the path.
     fn below(&mut self, end: &str, examine: impl FnOnce(&mut Self)) {
         let before = self.path.len();
         if before > 0 && !end.starts_with('[') {
@@ -149,7 +150,7 @@ impl Examination {
         }
     }
 
-    /// Reports fields that are missing, unless one that is nearly called so has been reported.
+    /// Reports missing fields, except those for which a misspelled field has been reported.
     fn required(&mut self, value: &At<Node>, fields: &'static [Field]) {
         let Node::Map(entries) = &value.value else { return };
         let is_meant = |field: &Field| {
@@ -165,7 +166,7 @@ impl Examination {
         }
     }
 
-    /// The rules of an Ingress that are no types.
+    /// Checks the rules of an Ingress that a type cannot express.
     fn ingress(&mut self, object: &At<Node>) {
         let Some(spec) = object.value.get("spec") else { return };
         let has = |key| spec.value.get(key).is_some_and(|value| !value.value.is_null());
@@ -192,7 +193,7 @@ impl Examination {
         }
     }
 
-    /// A backend names a resource or the port of a Service, by its number or its name.
+    /// Checks a backend, which names a resource or the port of a Service by number or name.
     fn backend(&mut self, backend: &At<Node>) {
         let port = backend.value.get("service").and_then(|service| service.value.get("port"));
         let Some(port) = port.filter(|port| matches!(port.value, Node::Map(_))) else { return };
@@ -221,7 +222,7 @@ fn mismatch(wanted: Shape, found: &Node) -> String {
     }
 }
 
-/// Fields of older versions of the API, and what they are called today.
+/// Fields of older API versions, and their present names.
 const RENAMED: &[(&str, &str)] = &[
     ("serviceName", "service.name, and that of servicePort is service.port.number or service.port.name"),
     ("servicePort", "service.port.number or service.port.name"),
@@ -244,7 +245,7 @@ fn unknown(name: &str, fields: &'static [Field]) -> String {
     wrong
 }
 
-/// The path of a field with this name further in; none if there is none.
+/// The path of a nested field with this name; none if no field has it.
 fn inside(name: &str, fields: &'static [Field]) -> Option<String> {
     fields.iter().find_map(|field| {
         let (inner, mark) = match field.shape {

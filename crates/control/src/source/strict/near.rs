@@ -1,21 +1,21 @@
-//! Kinds and API versions that are almost those of an object that is read here: a slip, and not another kind.
+//! Detects a misspelled kind or API version: one that resembles a supported kind and is no other known kind.
 
 use strsim::damerau_levenshtein;
 
 use crate::objects::Kind;
 
-/// Most letters in which a word may differ from the one that is meant, and the same for short words.
+/// The most letters in which a word may differ from the intended word, and the same for short words.
 const SLIPS_MAX: usize = 2;
 const SHORT_SLIPS_MAX: usize = 1;
 
-/// Length from which a word is not short, and the shortest of which a slip is recognized.
+/// The length of the shortest long word, and of the shortest word in which a misspelling is recognized.
 const LONG_BYTES_MIN: usize = 5;
 const WORD_BYTES_MIN: usize = 3;
 
-/// Kinds of other API groups of Kubernetes whose names are near to those that are read here.
+/// Kinds of other API groups of Kubernetes whose names resemble those of supported kinds.
 const OTHERS: &[&str] = &["APIService", "ServiceCIDR", "IngressRoute"];
 
-/// Whether a word is another one but for a slip. Words that differ in digits alone are two names.
+/// Whether a word is a misspelling of another. Words that differ only in digits are two names.
 pub(crate) fn word(word: &str, meant: &str) -> bool {
     let without_digits = |text: &str| text.replace(|char: char| char.is_ascii_digit(), "");
     let most = if meant.len() < LONG_BYTES_MIN { SHORT_SLIPS_MAX } else { SLIPS_MAX };
@@ -25,7 +25,8 @@ pub(crate) fn word(word: &str, meant: &str) -> bool {
         && damerau_levenshtein(&word.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= most
 }
 
-/// What is wrong with the `apiVersion` and `kind` of an object that is not read here; none if it is simply another kind.
+/// The probable mistake in the `apiVersion` and `kind` of an object that is not supported; none if it is
+/// simply another kind.
 pub(crate) fn kind(api_version: &str, kind: &str) -> Option<String> {
     if OTHERS.contains(&kind) {
         return None;
@@ -50,7 +51,8 @@ pub(crate) fn kind(api_version: &str, kind: &str) -> Option<String> {
     Some(format!("{wrong}; {name} is in {newest}"))
 }
 
-/// Whether a group is a slip for another one. Foreign groups have domains of their own, and kinds with the same names.
+/// Whether a group is a misspelling of another. Foreign groups have domains of their own, and may have kinds
+/// with the same names.
 fn is_near_group(group: &str, meant: &str) -> bool {
     let is_of_kubernetes = !group.contains('.') || group.ends_with(".k8s.io");
     group == meant || is_of_kubernetes || meant.starts_with(group) || word(group, meant)

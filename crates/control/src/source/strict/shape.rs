@@ -1,14 +1,15 @@
 //! The fields that the API server knows, and the types that it accepts for them.
 //!
-//! `Ingress`, `IngressClass` and the metadata of all kinds are here in full. Other kinds have fields that depend on the version of the
-//! cluster, or schemas of their own in CRDs, so that only their maps of texts are described.
+//! `Ingress`, `IngressClass` and the metadata of all kinds are complete here. The fields of other kinds
+//! depend on the version of the cluster, or have schemas of their own in CRDs, so only their maps of texts
+//! are described.
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// A value that is not looked at.
+    /// A value that is not checked.
     Any,
-    /// Text.
+    /// A text value, of any content.
     Text,
     /// A whole number.
     Whole,
@@ -103,7 +104,7 @@ const LEGACY_RULE: Shape = Shape::Fields(&[
     field("http", Shape::Fields(&[required("paths", Shape::List(&LEGACY_PATH))])),
 ]);
 
-/// An object, with this type for its `spec`.
+/// The shape of an object with this shape for its `spec`.
 macro_rules! object {
     ($spec:expr) => {
         Shape::Fields(&[
@@ -133,7 +134,7 @@ const LEGACY_INGRESS: Shape = object!(Shape::Fields(&[
 const INGRESS_CLASS: Shape =
     object!(Shape::Fields(&[field("controller", Shape::Text), field("parameters", Shape::Any),]));
 
-/// Objects of other kinds.
+/// The shape of objects of other kinds.
 const OBJECT: Shape = Shape::Some(&[field("data", Shape::Any), field("metadata", METADATA)]);
 
 const MAP_OF_TEXTS: Shape = Shape::Some(&[
@@ -142,7 +143,7 @@ const MAP_OF_TEXTS: Shape = Shape::Some(&[
     field("stringData", Shape::Texts),
 ]);
 
-/// The type of an object of a supported kind.
+/// The shape of an object of a supported kind.
 pub(super) fn of(api_version: &str, kind: &str) -> Shape {
     match (kind, api_version) {
         ("Ingress", "networking.k8s.io/v1") => INGRESS,

@@ -1,4 +1,4 @@
-//! What a status is to say, from what translation reports and what the status says now.
+//! The contents of a status, from the report of the translation and the present status.
 //!
 //! Never in here: IO, or a clock.
 
@@ -13,7 +13,8 @@ use crate::translate::gateway::report::{
 
 use super::Entry;
 
-/// The types of the conditions that this controller sets. Others, such as `special.io/SomeField`, are somebody else's.
+/// The types of the conditions that this controller sets. Others, such as `special.io/SomeField`, belong to
+/// other controllers.
 const OURS: [&str; 8] = [
     "Accepted",
     "Programmed",
@@ -25,10 +26,10 @@ const OURS: [&str; 8] = [
     "SupportedVersion",
 ];
 
-/// Most entries that the specification allows in `ancestors`.
+/// The most entries that the specification allows in `ancestors`.
 const ANCESTORS_MAX: usize = 16;
 
-/// The fields of a status, as a merge patch of what it says `now`: what others have written stays.
+/// The fields of a status, as a merge patch of the present status `now`: entries of other controllers stay.
 pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, time: &str) -> Value {
     let writer = Writer { generation: entry.subject().generation, time };
     match entry {
@@ -46,7 +47,8 @@ pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, tim
     }
 }
 
-/// Whether the CRDs are of a release that is known, as a condition of a class. What others bring is passed over, and the rest is served.
+/// Whether the release of the CRDs is known, as a condition of a class. Fields of an unknown release are
+/// ignored, and the rest is served.
 pub(super) fn supported_version(bundle: &str) -> Condition {
     let (major, minor_max) = RELEASE;
     let mut numbers = bundle.trim_start_matches('v').split('.').map(str::parse::<u32>);
@@ -61,7 +63,8 @@ pub(super) fn supported_version(bundle: &str) -> Condition {
     }
 }
 
-/// What is left of `parents` or `ancestors` when this controller has nothing to do with an object any more; none if it had nothing before.
+/// The remaining `parents` or `ancestors` once an object does not concern this controller any more; none if
+/// the present ones have no entry of this controller.
 pub(super) fn without_ours(entries: &Value) -> Option<Vec<Value>> {
     let all = entries.as_array()?;
     let left: Vec<_> = all.iter().filter(|entry| !is_ours(entry)).cloned().collect();
@@ -123,7 +126,7 @@ impl Writer<'_> {
         self.references("ancestorRef", ancestors, now).take(ANCESTORS_MAX).collect()
     }
 
-    /// The entries of other controllers, and then ours.
+    /// The entries of other controllers, followed by ours.
     fn references<'a>(
         &'a self,
         field: &'a str,
@@ -143,7 +146,7 @@ impl Writer<'_> {
         all().filter(|entry| !is_ours(entry)).cloned().chain(ours)
     }
 
-    /// Those that there are keep their places, and those of others stay as they are.
+    /// The conditions. Existing ones keep their position, and those of other controllers stay unchanged.
     fn conditions(&self, conditions: &[Condition], now: &Value) -> Vec<Value> {
         let now = || now.as_array().into_iter().flatten();
         let old = now().filter_map(|old| match conditions.iter().find(|one| old["type"] == one.kind) {
@@ -155,8 +158,8 @@ impl Writer<'_> {
         old.chain(new).collect()
     }
 
-    /// It keeps its time for as long as its status stays the same. What was said of a later generation than the one that is known here stays:
-    /// that generation will be heard of.
+    /// A condition with its times. The transition time stays as long as the status stays the same. A
+    /// condition of a later generation stays unchanged, because the watch will report that generation.
     fn condition(&self, condition: &Condition, old: &Value) -> Value {
         if old["observedGeneration"].as_i64().is_some_and(|generation| generation > self.generation) {
             return old.clone();

@@ -1,9 +1,9 @@
-//! The features of the Gateway API that `GatewayClass`es of ours are said to have, and the release that they are of.
+//! The features of the Gateway API that our `GatewayClass`es report, and the release that they belong to.
 
-/// Major and minor number of the newest release whose definitions are known.
+/// Major and minor number of the newest known release.
 pub(super) const RELEASE: (u32, u32) = (1, 6);
 
-/// Names of the specification's own, in the order that it asks for.
+/// The specification's names of features, in the order that it requires.
 pub(super) const FEATURES: [&str; 48] = [
     "BackendTLSPolicy",
     "BackendTLSPolicySANValidation",

@@ -1,6 +1,7 @@
-//! What is made in the cluster for a Gateway that asks for it with `spec.infrastructure`: a Service without a selector, named after the
-//! Gateway and its class, that carries the labels and annotations, and a slice with the Gateway's addresses. So the Gateway has a name in the
-//! cluster's DNS, and tools that read annotations of Services (external-dns and others) know it. Both go with the Gateway, their owner.
+//! The objects that `spec.infrastructure` of a Gateway requests: a Service without a selector, named after
+//! the Gateway and its class, with the requested labels and annotations, and a slice with the Gateway's
+//! addresses. So the Gateway has a name in the cluster's DNS, and tools that read annotations of Services
+//! (external-dns and others) find it. The Gateway owns both, so they are deleted with it.
 //!
 //! Never in here: IO.
 
@@ -28,7 +29,7 @@ pub(super) fn objects(gateway: &Value, addresses: &[String]) -> Vec<(String, Val
     name.truncate(NAME_MAX);
     let name = name.trim_end_matches('-').to_owned();
     let mut labels = map(&spec["infrastructure"]["labels"]);
-    // A label's value is no longer than a Service's name.
+    // The bound of a label's value equals that of a Service's name.
     let value = |text: &str| Value::from(text.get(..NAME_MAX).unwrap_or(text).trim_end_matches(['-', '.']));
     labels.insert(format!("{GROUP}/gateway-name"), value(&gateway_name));
     labels.insert(format!("{GROUP}/gateway-class-name"), value(&class));
@@ -45,7 +46,7 @@ pub(super) fn objects(gateway: &Value, addresses: &[String]) -> Vec<(String, Val
         "spec": {"clusterIP": "None", "ports": ports},
     });
     let mut objects = vec![(format!("/api/v1/namespaces/{namespace}/services/{name}"), service)];
-    // The API takes no addresses of loopback.
+    // The API does not accept loopback addresses.
     let is_reachable = |ip: &IpAddr| !ip.is_loopback() && !ip.is_unspecified();
     let ips: Vec<IpAddr> =
         addresses.iter().filter_map(|text| text.parse().ok()).filter(is_reachable).collect();
@@ -73,7 +74,7 @@ pub(super) fn objects(gateway: &Value, addresses: &[String]) -> Vec<(String, Val
     objects
 }
 
-/// Each port once for a protocol, however many listeners share it.
+/// The ports. Each appears once for a protocol, however many listeners share it.
 fn ports(listeners: &Value) -> Vec<Value> {
     let mut ports: Vec<(u64, &str)> = Vec::new();
     for listener in listeners.as_array().into_iter().flatten() {

@@ -62,12 +62,12 @@ impl Api {
         self.state().is_away = is_away;
     }
 
-    /// Whether requests are done without an answer from now on.
+    /// Whether requests are executed without a response from now on.
     pub(super) fn mute(&self, is_mute: bool) {
         self.state().is_mute = is_mute;
     }
 
-    /// The next request of this kind fails.
+    /// Makes the next request of this kind fail.
     pub(super) fn fail(&self, method: Method, part_of_path: &'static str, code: u16) {
         self.state().faults.push_back((method, part_of_path, code));
     }
@@ -79,7 +79,7 @@ impl Api {
     /// The objects of a collection.
     pub(super) fn list(&self, collection: &str) -> Vec<Value> {
         let state = self.state();
-        // Of a kind in namespaces, all of them together are a collection too.
+        // All objects of a namespaced kind together are a collection too.
         let is_within = |of: &str| {
             let (kind, plural) = split(collection).unwrap();
             let rest = of.strip_prefix(kind).and_then(|rest| rest.strip_prefix("/namespaces/"));
@@ -248,7 +248,7 @@ fn parameter(text: &str) -> Option<(String, String)> {
     Some((key.to_owned(), value))
 }
 
-/// RFC 7396.
+/// Applies a JSON merge patch (RFC 7396).
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

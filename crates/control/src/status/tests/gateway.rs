@@ -11,7 +11,7 @@ use crate::translate::gateway::report::{
 const ROOT: &str = "/apis/gateway.networking.k8s.io/v1";
 
 impl Lab {
-    /// A lab whose API server has the kinds.
+    /// A lab whose API server has the kinds of the Gateway API.
     fn with_gateways() -> Self {
         let lab = Self::new();
         for kind in ["GatewayClass", "Gateway", "HTTPRoute"] {
@@ -97,7 +97,7 @@ async fn a_condition_keeps_its_time_and_others_keep_their_parents() {
     );
     assert_ne!(condition["lastTransitionTime"], "2020-01-01T00:00:00Z");
 
-    // The route turns to another controller.
+    // The route moves to another controller.
     lab.report(routes(vec![]));
     until(SECOND, || lab.route_patches() == 3).await;
     assert_eq!(lab.parents("web"), json!([foreign()]));
@@ -203,7 +203,7 @@ async fn many_routes_are_listed_and_written_in_batches() {
     let is_written = |name: &String| lab.parents(name)[0]["parentRef"]["name"] == "edge";
     assert!(names.iter().filter(|name| *name != "r8").all(is_written));
     assert!(lab.api.count(&Method::GET, "/httproutes") <= 2, "one list, and one that was changed meanwhile");
-    // What was refused, and what somebody has taken away, comes back when everything is looked at again.
+    // The pass over all objects writes refused statuses and removed ones again.
     lab.put_route("r9", &json!({}));
     until(120 * SECOND, || names.iter().all(is_written)).await;
     keeper.stop().await;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::objects::{Ingress, Origin, Sourced};
 use crate::problem::{Problem, Reason, Severity};
+use crate::translate::Translation;
 use api::Api;
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/ingress/leases/ingress-controller-leader";
@@ -157,7 +158,7 @@ async fn a_status_is_written_where_it_differs() {
     sleep(150 * SECOND).await;
     assert_eq!(lab.patches(), 1, "b says it already, in another order");
 
-    // Another client removes the status, and the next translation shows that.
+    // Another client removes the status, and the next translation contains that change.
     lab.api.put(&ingress_path("a"), json!({"metadata": {"namespace": "apps", "uid": "uid-a"}}));
     lab.program(&["a", "b"], vec![]);
     until(SECOND, || lab.patches() == 2).await;
@@ -249,7 +250,7 @@ async fn what_was_written_without_an_answer_is_cleared_and_given_up() {
     let keeper = lab.spawn("a", given("192.0.2.1"));
     lab.serve(&[]);
     until(SECOND, || lab.holder() == "a").await;
-    // The next renewal and the next status get no answer.
+    // The next renewal and the next status get no response.
     lab.api.mute(true);
     let renewed = || lab.api.get(LEASE).unwrap()["spec"]["renewTime"].clone();
     let before = renewed();
@@ -394,7 +395,7 @@ async fn events_tell_of_what_is_new() {
     until(5 * SECOND, || !lab.events().is_empty()).await;
     assert_eq!(lab.events(), *from_ref(&warning), "what was there before is no news");
 
-    // A problem that stays is published once, and so is one that comes and goes.
+    // A problem that stays is published once, and so is one that disappears and reappears.
     lab.serve(&["old", "broken"]);
     sleep(SECOND).await;
     lab.program(&["old", "broken"], vec![broken.clone(), Problem::new(Severity::Error, "of no object")]);

@@ -1,10 +1,10 @@
-//! The addresses that are listened at.
+//! The addresses of the listeners.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::translate::value;
 
-/// Addresses by family, and a remark about what is none. Without any the value cannot be read.
+/// Addresses by family, and a remark about invalid items. A list without any address is an error.
 pub(super) type Addresses = (Vec<Ipv4Addr>, Vec<Ipv6Addr>);
 
 pub(super) fn bind_addresses(text: &str) -> value::Parsed<(Addresses, Option<String>)> {

@@ -1,6 +1,7 @@
-//! The `ConfigMap` keys of ingress-nginx, and those of F5's controller that its users often bring along: one entry each.
+//! The `ConfigMap` keys of ingress-nginx, and those of F5's controller that its users often have: one entry
+//! each.
 //!
-//! The default is the value that asks for nothing: it needs no support.
+//! The default is the value without an effect: it needs no support.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::Effect::{Ignored, Instead, Snippet, Supported};
 use super::addresses::bind_addresses;
 use super::listed::listed_values;
 use super::upgrades::upgrade_protocols;
-use super::value::{self, Taken, positive, set};
+use super::value::{self, Applied, positive, set};
 use super::{Global, Key, tracing};
 use crate::names::NsName;
 use crate::translate::ciphers;
@@ -484,15 +485,16 @@ keys! {
         "Time that a stopping worker gives to requests in flight.";
 }
 
-/// In nginx a time of 0 means no limit.
+/// Converts nginx's time: 0 means no limit.
 fn or_forever(time: Duration) -> Duration {
     if time.is_zero() { FOREVER } else { time }
 }
 
-/// Longer than any process lives, and short enough to be added to a time.
+/// A time that is longer than any process lives, and short enough to be added to a time.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
 
-/// As in ingress-nginx, what is no risk is the lowest. Returns a remark about that.
+/// Sets the risk level. As in ingress-nginx, an unknown text means the lowest level. Returns a remark about
+/// that.
 fn risk_level(global: &mut Global, text: &str) -> Option<String> {
     let risk = match text.trim().to_ascii_lowercase().as_str() {
         "critical" => Some(Risk::Critical),
@@ -505,14 +507,15 @@ fn risk_level(global: &mut Global, text: &str) -> Option<String> {
     risk.is_none().then(|| format!("{text:?} is none of Critical, High, Medium and Low, and counts as Low"))
 }
 
-fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<bool>) -> Taken {
+fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<bool>) -> Applied {
     if wanted? {
         global.defaults.firewall.global.get_or_insert(key);
     }
     Ok(None)
 }
 
-/// In nginx a rule for all of IPv4 covers all peers. Our listeners take IPv6 too, so that all of IPv6 is added.
+/// Adds all of IPv6 to networks with all of IPv4, which cover all peers in nginx. Our listeners accept IPv6
+/// too.
 fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let [v4, v6] = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     if networks.contains(&v4) && !networks.contains(&v6) {
@@ -521,8 +524,8 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// Whether it can be looked up is said when all keys have been read.
-fn name_of_configmap(_: &mut Global, text: &str) -> Taken {
+/// Checks the syntax of the name. Whether the object exists is reported after all keys have been read.
+fn name_of_configmap(_: &mut Global, text: &str) -> Applied {
     text.trim().parse::<NsName>().map(|_| None).map_err(|error| error.to_string())
 }
 
@@ -531,13 +534,13 @@ fn streams_max(text: &str) -> value::Parsed<u32> {
     number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
 }
 
-fn ssl_ciphers(global: &mut Global, text: &str) -> Taken {
+fn ssl_ciphers(global: &mut Global, text: &str) -> Applied {
     let (suites, remark) = ciphers::parse(text)?;
     global.settings.tls.ciphers = suites;
     Ok(remark)
 }
 
-fn ssl_protocols(global: &mut Global, text: &str) -> Taken {
+fn ssl_protocols(global: &mut Global, text: &str) -> Applied {
     let (versions, remark) = value::tls_versions(text)?;
     global.settings.tls.versions = versions;
     Ok(remark)
@@ -552,28 +555,28 @@ fn redirect_status(text: &str) -> value::Parsed<u16> {
     status.ok_or_else(|| format!("{text:?} is none of 301, 302, 307 and 308"))
 }
 
-fn header_buffers(global: &mut Global, text: &str) -> Taken {
+fn header_buffers(global: &mut Global, text: &str) -> Applied {
     let client = &mut global.settings.client;
     (client.line_bytes_max, client.head_bytes_max) = value::header_buffers(text)?;
     Ok(None)
 }
 
-fn no_access_log_at_all(global: &mut Global, text: &str) -> Taken {
+fn no_access_log_at_all(global: &mut Global, text: &str) -> Applied {
     no_access_log(global, text)?;
     no_stream_access_log(global, text)
 }
 
-fn no_stream_access_log(global: &mut Global, text: &str) -> Taken {
+fn no_stream_access_log(global: &mut Global, text: &str) -> Applied {
     global.settings.stream.access_log &= !value::boolean(text)?;
     Ok(None)
 }
 
-fn no_access_log(global: &mut Global, text: &str) -> Taken {
+fn no_access_log(global: &mut Global, text: &str) -> Applied {
     global.settings.access_log.enabled &= !value::boolean(text)?;
     Ok(None)
 }
 
-/// The path of a log. What ingress-nginx's image has at nginx's default paths are links to its standard output.
+/// The path of a log. In ingress-nginx's image, nginx's default paths are links to its standard output.
 fn output(text: &str) -> value::Parsed<Output> {
     match text.trim() {
         "/dev/stdout" | "/var/log/nginx/access.log" => Ok(Output::Stdout),
@@ -583,13 +586,13 @@ fn output(text: &str) -> value::Parsed<Output> {
     }
 }
 
-fn stream_log_format(global: &mut Global, text: &str) -> Taken {
+fn stream_log_format(global: &mut Global, text: &str) -> Applied {
     let format = StreamFormat::parse(text).map_err(|error| error.to_string());
     set(&mut global.settings.stream.log_format, format)
 }
 
-/// Sets the format. The escaping is another key, which is applied when all keys have been read.
-fn log_format(global: &mut Global, text: &str) -> Taken {
+/// Sets the format. The escaping is another key, which is applied after all keys have been read.
+fn log_format(global: &mut Global, text: &str) -> Applied {
     let format = Format::parse(text, Escape::Default).map_err(|error| error.to_string())?;
     global.settings.access_log.format = format;
     Ok(None)

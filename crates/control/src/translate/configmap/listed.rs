@@ -1,10 +1,11 @@
-//! Lists of values, as nginx' `map` has them.
+//! Lists of values in the form of nginx's `map`.
 
 use model::{Expression, InvalidPattern, ListedValue};
 
 use super::value;
 
-/// Values as nginx' `map` has them: whole values, and expressions after `~` or, where letter case makes no difference, `~*`.
+/// Parses values in the form of nginx's `map`: whole values, and expressions after `~` or, without
+/// distinction of letter case, `~*`.
 pub(super) fn listed_values(text: &str) -> value::Parsed<Vec<ListedValue>> {
     let pattern = |made: Result<Expression, InvalidPattern>, item: &str| {
         made.map(ListedValue::Pattern)
@@ -18,7 +19,7 @@ pub(super) fn listed_values(text: &str) -> value::Parsed<Vec<ListedValue>> {
     value::list(text).iter().map(|item| listed(unquoted(item))).collect()
 }
 
-/// A value without the quotes that nginx needs where it has spaces.
+/// A value without the quotes that nginx needs around spaces.
 fn unquoted(item: &str) -> &str {
     let within = |quote: char| item.strip_prefix(quote)?.strip_suffix(quote);
     within('"').or_else(|| within('\'')).unwrap_or(item)

@@ -23,7 +23,7 @@ use super::ingress::snippets::of_kind;
 use super::ingress::{Settings as Defaults, cache, firewall, quota};
 use super::inputs::Inputs;
 use super::table::{is_default, suggestion};
-use super::value::{self, Taken};
+use super::value::{self, Applied};
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::{At, ConfigMap, Sourced};
@@ -34,33 +34,33 @@ use crate::problem::{Problem, Reason, Severity};
 /// A key of the `ConfigMap`.
 #[derive(Debug)]
 pub struct Key {
-    /// Name.
+    /// Name of the key.
     pub name: &'static str,
-    /// The value that asks for nothing.
+    /// The value without an effect.
     pub default: &'static str,
-    /// What it is for.
+    /// The purpose of the key.
     pub doc: &'static str,
     effect: Effect,
 }
 
-/// How a key is handled.
+/// The handling of a key.
 #[derive(Debug)]
 enum Effect {
-    /// Its value becomes part of the settings.
-    Supported(fn(&mut Global, &str) -> Taken),
-    /// It has no counterpart here and needs none.
+    /// The value becomes part of the settings.
+    Supported(fn(&mut Global, &str) -> Applied),
+    /// The key has no counterpart here and needs none.
     Ignored(&'static str),
-    /// It holds nginx configuration, which is read once all keys are known.
+    /// The value is nginx configuration, which is read after all other keys.
     Snippet,
-    /// It is not supported; the text names what to use instead.
+    /// The key is not supported; the text names its replacement.
     Instead(&'static str),
 }
 
-/// The settings of the whole proxy, and what depends on them.
+/// The settings of the whole proxy, and values that depend on them.
 #[derive(Debug)]
 pub(super) struct Global {
     pub(super) settings: Settings,
-    /// The settings that the annotations of each Ingress start from.
+    /// The settings that the annotations of each Ingress change.
     pub(super) defaults: Defaults,
     hsts: Hsts,
     proxy_protocol: ProxyProtocol,
@@ -75,11 +75,11 @@ pub(super) struct Global {
     hidden_headers: Vec<String>,
     server: Server,
     log: Log,
-    /// Names outside the cluster are taken to have no addresses of IPv6.
+    /// Names outside the cluster are treated as if they had no IPv6 addresses.
     pub(super) leaves_out_ipv6: bool,
 }
 
-/// The keys about where access logs go.
+/// The keys about the targets of access logs.
 #[derive(Debug)]
 struct Log {
     path: Output,
@@ -104,7 +104,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Where requests, and TCP and UDP, are logged. In ingress-nginx syslog is for requests only.
+    /// The logs of requests, and of TCP and UDP. In ingress-nginx syslog is for requests only.
     fn outputs(self) -> (Output, Output) {
         let has_host = self.uses_syslog && !self.syslog_host.is_empty();
         let syslog = has_host.then_some(Output::Syslog { host: self.syslog_host, port: self.syslog_port });
@@ -180,7 +180,7 @@ impl Default for ProxyProtocol {
 }
 
 impl Key {
-    /// How it is supported, as text for the documentation.
+    /// The support of the key, as text for the documentation.
     pub fn support(&self) -> String {
         match self.effect {
             Effect::Supported(_) => "supported".to_owned(),
@@ -213,13 +213,13 @@ impl Key {
         Some(&KEYS[at])
     }
 
-    /// Whether it has the same effect as in ingress-nginx.
+    /// Whether the key has the same effect as in ingress-nginx.
     pub fn is_supported(&self) -> bool {
         matches!(self.effect, Effect::Supported(_) | Effect::Snippet)
     }
 }
 
-/// What becomes of each key of the `ConfigMap` in use that ingress-nginx knows.
+/// The effect of each key of the `ConfigMap` in use that ingress-nginx knows.
 pub(crate) fn judge<'i>(
     index: &'i Index,
     options: &'i Options,
@@ -244,7 +244,7 @@ pub(crate) fn judge<'i>(
     })
 }
 
-/// The settings that the annotations of each Ingress start from.
+/// The settings that the annotations of each Ingress change.
 pub(super) fn defaults(index: &Index, options: &Options) -> Defaults {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
     settings.map(|settings| read_all(settings, options, &mut |_, _| {}).0.defaults).unwrap_or_default()
@@ -252,13 +252,13 @@ pub(super) fn defaults(index: &Index, options: &Options) -> Defaults {
 
 const CLOSED: &str = "everything returns 503";
 
-/// Keys that ask for a web application firewall.
+/// Keys that request a web application firewall.
 const FIREWALL: &[&str] = &["enable-modsecurity", "enable-owasp-modsecurity-crs", "modsecurity-snippet"];
 
 /// Keys for which an empty value is an empty list. For other keys an empty value is the same as no value.
 const EMPTY_MEANS_NONE: &[&str] = &["forebay-upgrade-protocols"];
 
-/// Keys that restrict access: without a value that can be read, nobody has any.
+/// Keys that restrict access: an unreadable value closes all routes.
 const CLOSING: &[&str] = &[
     "block-cidrs",
     "block-referers",
@@ -268,7 +268,7 @@ const CLOSING: &[&str] = &[
     "whitelist-source-range",
 ];
 
-/// Names that the `ConfigMap` commonly has.
+/// Usual names of the `ConfigMap`.
 const USUAL_NAMES: &[&str] = &["ingress-nginx-controller", "nginx-config", "nginx-configuration"];
 
 /// Keys that name another `ConfigMap`.
@@ -288,7 +288,7 @@ pub(crate) fn crosses_namespaces(index: &Index, options: &Options) -> bool {
     value.is_some_and(|value| value::boolean(&value.value).unwrap_or_default())
 }
 
-/// Reads the `ConfigMap` that the options name. Without one, the defaults hold.
+/// Reads the `ConfigMap` that the options name. Without one, the defaults apply.
 pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     let mut global = Global::default();
     set_defaults(&mut global.defaults, inputs.options);
@@ -332,7 +332,7 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     global.defaults.cache.has_memory = inputs.options.has_cache;
     global.defaults.cache.has_replicas = inputs.options.replicas.is_some() && !global.proxy_protocol.used;
     global.defaults.quota.has_replicas = inputs.options.counts_with_replicas();
-    tell_without_effect(&global, configmap, inputs.options, &mut tell);
+    report_without_effect(&global, configmap, inputs.options, &mut tell);
     if believes_everybody(&global) {
         global.settings.forwarded.priority_header = None;
     }
@@ -354,55 +354,40 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
 
 type Finding = (Severity, Reason, String);
 
-/// Whether all peers are believed, so that a client could say anything of itself.
+/// Whether the proxy trusts all peers, so that a client could choose its address.
 fn believes_everybody(global: &Global) -> bool {
     global.settings.forwarded.trusted.iter().any(|network| network.prefix_len() == 0)
 }
 
-/// Tells of keys that ask for what there is not.
-fn tell_without_effect(
+const PRIORITY_FOR_EVERYBODY: &str =
+    "proxy-real-ip-cidr is everybody, and any client could say it is critical; nobody is believed";
+
+/// Reports keys that need a missing feature.
+fn report_without_effect(
     global: &Global,
     configmap: &ConfigMap,
     options: &Options,
     tell: &mut dyn FnMut(&At<String>, Finding),
 ) {
-    if let Some(value) = configmap.data.get("enable-opentelemetry")
-        && global.defaults.tracing.everywhere
-        && global.tracing.export.host.is_empty()
-    {
-        let message = "key enable-opentelemetry: without otlp-collector-host no spans are sent".to_owned();
-        tell(value, (Severity::Warning, Reason::NoEffect, message));
-    }
-    if let Some(value) = configmap.data.get("forebay-cache")
-        && global.defaults.cache.is_on
-        && !options.has_cache
-    {
-        let message = "key forebay-cache: there is no cache without --cache-memory".to_owned();
-        tell(value, (Severity::Warning, Reason::NoEffect, message));
-    }
-    if let Some(value) = configmap.data.get("forebay-cache-shared")
-        && let Some(why) = cache::unshared_for_all(&global.defaults.cache)
-    {
-        tell(value, (Severity::Warning, Reason::NoEffect, format!("key forebay-cache-shared: {why}")));
-    }
-    if let Some(value) = configmap.data.get("forebay-priority-header")
-        && global.settings.forwarded.priority_header.is_some()
-        && believes_everybody(global)
-    {
-        let message = "key forebay-priority-header: proxy-real-ip-cidr is everybody, and any client could say it is critical; nobody is believed".to_owned();
-        tell(value, (Severity::Warning, Reason::NoEffect, message));
-    }
-    if let Some(value) = configmap.data.get("forebay-limit-shared")
-        && let Some(why) = quota::unshared_for_all(&global.defaults.quota)
-    {
-        tell(value, (Severity::Warning, Reason::NoEffect, format!("key forebay-limit-shared: {why}")));
-    }
-    if let Some(value) = configmap.data.get("forebay-limit-redis-fail")
-        && global.settings.limits_fail_closed
-        && !options.has_limit_redis
-    {
-        let message = "key forebay-limit-redis-fail: no Redis counts without --limit-redis".to_owned();
-        tell(value, (Severity::Warning, Reason::NoEffect, message));
+    let Global { settings, defaults, tracing, .. } = global;
+    let sends_no_spans = defaults.tracing.everywhere && tracing.export.host.is_empty();
+    let has_no_cache = defaults.cache.is_on && !options.has_cache;
+    let is_for_everybody = settings.forwarded.priority_header.is_some() && believes_everybody(global);
+    let has_no_redis = settings.limits_fail_closed && !options.has_limit_redis;
+    let reasons = [
+        ("enable-opentelemetry", sends_no_spans.then_some("without otlp-collector-host no spans are sent")),
+        ("forebay-cache", has_no_cache.then_some("there is no cache without --cache-memory")),
+        ("forebay-cache-shared", cache::unshared_for_all(&defaults.cache)),
+        ("forebay-priority-header", is_for_everybody.then_some(PRIORITY_FOR_EVERYBODY)),
+        ("forebay-limit-shared", quota::unshared_for_all(&defaults.quota)),
+        ("forebay-limit-redis-fail", has_no_redis.then_some("no Redis counts without --limit-redis")),
+    ];
+    for (key, why) in reasons {
+        if let Some(value) = configmap.data.get(key)
+            && let Some(why) = why
+        {
+            tell(value, (Severity::Warning, Reason::NoEffect, format!("key {key}: {why}")));
+        }
     }
     if let Some(name) = global.defaults.firewall.global
         && let Some(value) = configmap.data.get(name)
@@ -428,7 +413,7 @@ fn set_defaults(defaults: &mut Defaults, options: &Options) {
     defaults.crosses_namespaces = options.defaults.crosses_namespaces;
 }
 
-/// Reads all keys. Returns what is to be said of snippets beside the settings.
+/// Reads all keys. Returns the faults and remarks of snippets.
 fn read_all(
     configmap: &ConfigMap,
     options: &Options,
@@ -456,7 +441,7 @@ impl Global {
     fn finish(mut self, heads: HeadSettings) -> Self {
         self.defaults.retries.on.non_idempotent |= self.retry_non_idempotent;
         if self.settings.upstream.cap == PoolCap::Fixed(0) {
-            // As in ingress-nginx, endpoints are told that connections are not kept.
+            // As in ingress-nginx, the proxy announces to endpoints that it closes connections.
             self.defaults.headers.connection = Some(ConnectionHeader::Close);
         }
         std::mem::take(&mut self.tracing).finish(&mut self);
@@ -537,8 +522,8 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
     }
 }
 
-/// Whether an invalid value of a key is an error rather than a warning. A log in the wrong format may go unnoticed for weeks, and
-/// so may weaker TLS than the operator asked for.
+/// Whether an invalid value of a key is an error instead of a warning. A log in the wrong format may go
+/// unnoticed for weeks, and so may weaker TLS than the operator requested.
 fn is_grave(key: &str) -> bool {
     matches!(key, "log-format-stream" | "log-format-upstream" | "ssl-ciphers" | "ssl-protocols")
 }
@@ -552,7 +537,8 @@ mod tests {
         assert!(KEYS.windows(2).all(|pair| pair[0].name < pair[1].name));
     }
 
-    /// 190 keys that ingress-nginx documents, 18 that are only in its code, 8 of F5's controller, and those of Forebay.
+    /// The table has 190 keys that ingress-nginx documents, 18 that are only in its code, 8 of F5's
+    /// controller, and those of Forebay.
     #[test]
     fn every_key_that_upstream_reads_is_known() {
         let is_f5 = |key: &&Key| key.doc.starts_with("F5: ");
@@ -561,7 +547,7 @@ mod tests {
         assert_eq!(KEYS.len(), 190 + 18 + 8 + own);
     }
 
-    /// If the parser refused a default, writing it out would be reported as a problem.
+    /// If the parser refused a default, a user who writes it out would get a problem.
     #[test]
     fn defaults_of_supported_keys_are_what_holds_anyway() {
         for key in KEYS {

@@ -1,4 +1,5 @@
-//! The snippets of the `ConfigMap`. They need no permission; where something in one of them is not understood, everything is closed.
+//! The snippets of the `ConfigMap`. They need no permission; a directive that is not understood closes all
+//! routes.
 
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use crate::translate::ingress::annotations::named;
 use crate::translate::ingress::snippets;
 use crate::translate::snippet::{self, Faults, Remark};
 
-/// A key, and why its snippet cannot be used.
+/// A key, and the reason why its snippet cannot be used.
 pub(super) type Faulty = (&'static str, String);
 
-/// What is to be said of the snippets.
+/// The faults and remarks of the snippets.
 #[derive(Default)]
 pub(super) struct Said {
     pub(super) faults: Vec<Faulty>,
-    /// The lines that are passed over.
+    /// The ignored lines.
     pub(super) remarks: Vec<(&'static str, Remark)>,
 }
 
@@ -34,7 +35,8 @@ impl Said {
     }
 }
 
-/// Reads the snippets: tables of variables first, since the others may use them. `text` gives the value of a key.
+/// Reads the snippets, tables of variables first, because the others may use them. `text` returns the value
+/// of a key.
 pub(super) fn read<'t>(
     text: impl Fn(&str) -> Option<&'t str>,
     unenforced: Unenforced,

@@ -1,4 +1,4 @@
-//! The keys of tracing, several of which decide together.
+//! The keys of tracing, which are decided together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use model::template::Template;
 use model::{Sampler, SpanExport, TraceShare};
 
 use super::Global;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
-/// What the keys say.
+/// The values of the keys.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) export: SpanExport,
@@ -22,11 +22,11 @@ pub(super) struct Keys {
 /// The samplers of OpenTelemetry, by its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sampling {
-    /// `AlwaysOn`
+    /// The sampler `AlwaysOn` samples all traces.
     All,
-    /// `AlwaysOff`
+    /// The sampler `AlwaysOff` samples no trace.
     None,
-    /// `TraceIdRatioBased`
+    /// The sampler `TraceIdRatioBased` samples a share of the traces.
     Share,
 }
 
@@ -54,13 +54,13 @@ impl Keys {
     }
 }
 
-pub(super) fn operation_name(global: &mut Global, text: &str) -> Taken {
+pub(super) fn operation_name(global: &mut Global, text: &str) -> Applied {
     let name = Template::parse(text.trim()).map_err(|error| error.to_string())?;
     Arc::make_mut(&mut global.defaults.tracing.usual).operation = Some(name);
     Ok(None)
 }
 
-pub(super) fn trust(global: &mut Global, text: &str) -> Taken {
+pub(super) fn trust(global: &mut Global, text: &str) -> Applied {
     set(&mut Arc::make_mut(&mut global.defaults.tracing.usual).trusts_client, value::boolean(text))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn port(text: &str) -> Parsed<u16> {
     port.ok_or_else(|| format!("{text:?} is no port from 1 to 65535"))
 }
 
-/// A number of spans, of which none would do nothing.
+/// A number of spans, which must not be 0: without spans, nothing would be exported.
 pub(super) fn spans(text: &str) -> Parsed<usize> {
     let number = value::number(text).ok().filter(|&number| number > 0);
     number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))

@@ -1,9 +1,9 @@
-//! The protocols that clients may change to.
+//! The protocols that clients may upgrade to.
 
 use crate::translate::value;
 
-/// The protocols that a list names, and a remark about those that are left out. A connection upgraded to another version of HTTP,
-/// or to TLS, would carry requests that the proxy does not see, so that these are not allowed.
+/// The protocols of a list, and a remark about those that are left out. A connection upgraded to another
+/// version of HTTP, or to TLS, would carry requests that the proxy does not see, so these are not allowed.
 pub(super) fn upgrade_protocols(text: &str) -> (Vec<String>, Option<String>) {
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for name in value::list(text) {

@@ -1,4 +1,4 @@
-//! The addresses that Gateways are given, of those that the options have for them.
+//! The assignment of addresses to Gateways, from those that the options list.
 //!
 //! Never in here: sockets.
 
@@ -12,26 +12,27 @@ use crate::objects::Sourced;
 use crate::objects::gateway_api::{AddressType, Gateway};
 use crate::options::Options;
 
-/// Most addresses of one network that are looked at for a free one.
+/// The most addresses of one network that are examined for a free one.
 const ADDRESSES_TRIED_MAX: usize = 4096;
 
-/// The addresses that Gateways have, kept from one translation to the next: a Gateway keeps its address for as long as it is there.
+/// The assigned addresses, stored from one translation to the next: a Gateway has the same address as long as
+/// it exists.
 #[derive(Debug, Default)]
 pub(super) struct Addresses(HashMap<NsName, IpAddr>);
 
-/// What a Gateway has got.
+/// The result of the assignment for a Gateway.
 #[derive(Debug, Default)]
 pub(super) struct Assigned {
-    /// The only addresses at which it is served; empty for all.
+    /// The only addresses at which it is served; empty for all addresses.
     pub(super) addresses: Vec<IpAddr>,
-    /// Why the Gateway is not accepted.
+    /// The reason for not accepting the Gateway.
     pub(super) unsupported: Option<Fault>,
-    /// Why it has no address.
+    /// The reason why it has no address.
     pub(super) unusable: Option<Fault>,
 }
 
 impl Assigned {
-    /// For the status; none if it is served at all addresses.
+    /// The addresses for the status; none if it is served at all addresses.
     pub(super) fn status(&self) -> Option<Vec<GatewayStatusAddress>> {
         let written =
             |ip: &IpAddr| GatewayStatusAddress { kind: AddressType::IPAddress, value: ip.to_string() };
@@ -41,7 +42,7 @@ impl Assigned {
 }
 
 impl Addresses {
-    /// Gives addresses to Gateways, of which the oldest comes first.
+    /// Assigns addresses to Gateways, which come in order of age, the oldest first.
     pub(super) fn assign(&mut self, gateways: &[&Sourced<Gateway>], options: &Options) -> Vec<Assigned> {
         let asked: Vec<_> = gateways.iter().map(|gateway| asked(gateway, options)).collect();
         let mut taken: HashSet<IpAddr> = asked.iter().flat_map(|asked| &asked.addresses).copied().collect();
@@ -80,7 +81,7 @@ fn is_given(ip: IpAddr, options: &Options) -> bool {
     options.gateway_addresses.iter().any(|net| net.contains(&ip))
 }
 
-/// What a Gateway asks for itself.
+/// The requested addresses of a Gateway.
 fn asked(gateway: &Gateway, options: &Options) -> Assigned {
     let mut assigned = Assigned::default();
     for address in gateway.spec.addresses.iter().map(|address| &address.value) {

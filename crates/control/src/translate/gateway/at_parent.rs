@@ -1,6 +1,6 @@
-//! A route at its parents, what its status is to say of that, and the problems that follow from it.
+//! A route at its parents, its status there, and the resulting problems.
 //!
-//! Never in here: how it is found where it is attached.
+//! Never in here: the search for its listeners.
 
 use super::attach::Attached;
 use super::conditions::{self, Fault, PARTIALLY_INVALID, problem};
@@ -9,10 +9,10 @@ use super::report::{Condition, ParentStatus, RouteStatus};
 use super::routes::Content;
 use crate::problem::Problem;
 
-/// A listener that does not take a route, since another route has a name there.
+/// A listener that refuses a route, because another route has a name there.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lost {
-    /// The place of the listener.
+    /// The index of the listener.
     pub(super) listener: usize,
     pub(super) fault: Fault,
 }
@@ -20,43 +20,43 @@ pub(super) struct Lost {
 /// A route at one of its parents.
 pub(super) struct AtParent {
     pub(super) attached: Attached,
-    /// The number of what it is there.
+    /// The number of the route's content at the parent.
     pub(super) number: u32,
-    /// The numbers of what it is at each listener.
+    /// The numbers of its content at each listener.
     pub(super) of_listeners: Vec<u32>,
-    /// Where it loses against other routes.
+    /// The listeners at which it loses against other routes.
     pub(super) lost: Vec<Lost>,
 }
 
 impl AtParent {
-    /// The numbers of all that the route is there.
+    /// The numbers of all contents of the route.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         [self.number].into_iter().chain(self.of_listeners.iter().copied())
     }
 
-    /// What the route is at the parent.
+    /// The content of the route at the parent.
     pub(super) fn content<'p>(&self, pieces: &'p Pieces) -> &'p Content {
         &pieces.value(self.number).content
     }
 
-    /// What the route is at each listener.
+    /// The content of the route at each listener.
     pub(super) fn contents<'p>(&self, pieces: &'p Pieces) -> impl Iterator<Item = &'p Content> {
         self.of_listeners.iter().map(|&number| &pieces.value(number).content)
     }
 
-    /// Whether the listener does not take it for the sake of another route.
+    /// Whether a listener refuses it because of another route.
     pub(super) fn loses(&self, listener: usize) -> bool {
         self.lost.iter().any(|lost| lost.listener == listener)
     }
 
-    /// Why no listener takes it for the sake of other routes.
+    /// The fault if every listener refuses it because of other routes.
     fn conflict(&self) -> Option<&Fault> {
         let listeners = self.attached.listeners.as_ref().ok()?;
         self.lost.first().filter(|_| self.lost.len() == listeners.len()).map(|lost| &lost.fault)
     }
 }
 
-/// What is said of a route at its parents.
+/// The status of a route, and its problems.
 pub(super) fn status(
     object: &RouteObject,
     parents: &[AtParent],
@@ -80,7 +80,7 @@ pub(super) fn status(
         ParentStatus { parent_ref: parent.value.clone(), conditions }
     };
     let statuses = parents.iter().map(of_parent).collect();
-    // Policies of a listener may have something to be told of there alone.
+    // Policies of a listener may cause problems at this listener only.
     let others = parents.iter().flat_map(|at| at.contents(pieces).skip(1));
     all.extend(others.flat_map(|content| content.problems.iter().cloned()));
     (RouteStatus { subject: object.subject(), parents: statuses }, all)

@@ -1,6 +1,6 @@
-//! Which route is attached to which listener, and for which hostnames.
+//! Attachment of routes to listeners, and the hostnames of each attachment.
 //!
-//! Never in here: what routes do.
+//! Never in here: the contents of routes.
 
 use model::HostName;
 
@@ -14,25 +14,27 @@ use crate::objects::gateway_api::{Gateway, ListenerSet, ParentReference};
 use crate::objects::{At, Resource};
 use crate::translate::inputs::Inputs;
 
-/// What decides about attachment, of a route of any kind.
+/// The properties of a route of any kind that decide about attachment.
 pub(super) struct Candidate<'r> {
     pub(super) kind: RouteKind,
     pub(super) namespace: &'r str,
     pub(super) parents: &'r [At<ParentReference>],
-    /// None for a kind without hostnames.
+    /// The hostnames; none for a kind without hostnames.
     pub(super) hostnames: Option<&'r [At<String>]>,
 }
 
-/// What became of a reference to a parent of this controller.
+/// The result for a reference to a parent of this controller.
 pub(super) struct Attached {
-    /// The place of the reference among those of the route.
+    /// The index of the reference among those of the route.
     pub(super) parent: usize,
     pub(super) key: ParentKey,
-    /// The places of the listeners with the names for which they take the route; or why there is none.
+    /// The indices of the listeners with the names of the attachment, or the reason why no listener accepts
+    /// the route.
     pub(super) listeners: Result<Vec<(usize, Vec<HostName>)>, Fault>,
 }
 
-/// Looks for the listeners of each parent. Parents of other controllers, and those that do not exist, are left out.
+/// Finds the listeners of each parent. Parents of other controllers, and those that do not exist, are left
+/// out.
 pub(super) fn attach(route: &Candidate<'_>, listeners: &Listeners<'_>, inputs: &Inputs<'_>) -> Vec<Attached> {
     let attached = |(at, parent): (usize, &At<ParentReference>)| {
         let key = key_of(&parent.value, route.namespace)?;
@@ -56,7 +58,7 @@ fn key_of(parent: &ParentReference, namespace: &str) -> Option<ParentKey> {
     }
 }
 
-/// Whether a parent without listeners is one of this controller.
+/// Whether a parent without listeners belongs to this controller.
 fn is_known(key: &ParentKey, listeners: &Listeners<'_>) -> bool {
     match key {
         ParentKey::Gateway(name) => listeners.gateways.iter().any(|it| it.object.key() == *name),
@@ -110,7 +112,7 @@ fn find(
     Ok(found)
 }
 
-/// The names for which a listener takes a route with these hostnames. What is no hostname is left out.
+/// The names for which a listener accepts a route with these hostnames. Invalid hostnames are left out.
 fn names(hostnames: Option<&[At<String>]>, listener: &HostName) -> Vec<HostName> {
     let Some(hostnames) = hostnames.filter(|names| !names.is_empty()) else { return vec![listener.clone()] };
     let parsed = hostnames.iter().filter_map(|name| HostName::parse_with_suffix(&name.value).ok());

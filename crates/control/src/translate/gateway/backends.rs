@@ -1,6 +1,7 @@
-//! What `backendRefs` lead to: clusters with their shares. A reference that leads nowhere keeps its share, which is answered 500.
+//! The clusters of `backendRefs`, with their shares. A reference that leads nowhere keeps its share, which is
+//! answered with 500.
 //!
-//! Never in here: which requests come there.
+//! Never in here: the requests of the backends.
 
 use std::sync::Arc;
 
@@ -23,18 +24,18 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     pub(super) inputs: &'m Inputs<'a>,
     pub(super) clusters: &'m mut ClusterQueries<'c, 'a>,
     pub(super) policies: &'m Policies,
-    /// The Secret with the certificate that is shown to backends.
+    /// The Secret with the client certificate for backends.
     pub(super) client_certificate: Option<&'m NsName>,
     pub(super) kind: RouteKind,
     pub(super) namespace: &'m str,
-    /// What is wrong with references; the first is told.
+    /// The faults of references; the first is reported.
     pub(super) faults: Vec<Fault>,
-    /// The Services that are named.
+    /// The Services that references name.
     pub(super) services: Vec<NsName>,
 }
 
 impl BackendFinder<'_, '_, '_> {
-    /// Where the requests of a rule go; none if nothing takes any.
+    /// The backends of a rule; none if no backend has a share.
     pub(super) fn backends(
         &mut self,
         references: &[At<BackendRef>],
@@ -66,7 +67,7 @@ impl BackendFinder<'_, '_, '_> {
         matches!(self.kind, RouteKind::Tls | RouteKind::Tcp | RouteKind::Udp)
     }
 
-    /// The cluster that a reference leads to. What is wrong with it is noted.
+    /// The cluster of a reference. Its fault is recorded.
     pub(super) fn cluster(
         &mut self,
         reference: &ObjectReference,

@@ -1,6 +1,6 @@
-//! What a report says of listeners whose ports cannot be listened at.
+//! Changes a report for listeners whose ports cannot be opened.
 //!
-//! Never in here: which ports these are.
+//! Never in here: the detection of these ports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::conditions::PROGRAMMED;
 use super::report::{Condition, GatewayReport, ListenerStatus};
 
 impl GatewayReport {
-    /// Says of listeners whose ports cannot be listened at that they are not served; and of Gateways and `ListenerSet`s all of whose listeners
-    /// are such. `closed` has the reasons.
+    /// Reports listeners whose ports cannot be opened as not served, and also Gateways and `ListenerSet`s
+    /// that have no other listeners. `closed` has the reasons.
     pub fn note_closed(&mut self, closed: &BTreeMap<ListenerId, String>) {
         for gateway in &mut self.gateways {
             if gateway.listeners.iter().any(|listener| listener.closed(closed).is_some()) {
@@ -33,7 +33,7 @@ impl GatewayReport {
     }
 }
 
-/// Returns why none of the listeners is served, if that is so.
+/// Returns the reason if none of the listeners is served.
 fn note_closed(listeners: &mut [ListenerStatus], closed: &BTreeMap<ListenerId, String>) -> Option<String> {
     let mut first = None;
     for listener in listeners.iter_mut() {

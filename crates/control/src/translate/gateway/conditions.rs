@@ -1,10 +1,10 @@
 //! The types and reasons of conditions, as the specification names them.
 //!
-//! Never in here: when which holds.
+//! Never in here: the decision which condition is met.
 
 use super::report::{Condition, Subject};
 use crate::objects::{Resource, Sourced};
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 
 pub(super) const ACCEPTED: &str = "Accepted";
 pub(super) const PROGRAMMED: &str = "Programmed";
@@ -14,7 +14,7 @@ pub(super) const OVERLAPPING_TLS: &str = "OverlappingTLSConfig";
 pub(super) const PARTIALLY_INVALID: &str = "PartiallyInvalid";
 pub(super) const INSECURE_VALIDATION: &str = "InsecureFrontendValidationMode";
 
-/// Why something is not as it should be: the reason of a condition, and its message.
+/// A fault of an object or a reference: the reason of a condition, and its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) reason: &'static str,
@@ -49,14 +49,14 @@ fn of(kind: &'static str, reason: &'static str, message: &str, fault: Option<&Fa
     }
 }
 
-/// What a report says of which object it is about.
+/// The object that a report is about.
 pub(super) fn subject<T: Resource>(object: &Sourced<T>) -> Subject {
     let metadata = object.metadata();
     Subject { object: object.reference(), uid: metadata.uid.clone(), generation: metadata.generation }
 }
 
-/// By which the oldest object comes first, and of equal ones the first "in alphabetical order by `{namespace}/{name}`". Objects
-/// without a creation time, as those in files, are the youngest.
+/// The sort key that puts the oldest object first, and among equally old ones the first "in alphabetical
+/// order by `{namespace}/{name}`". Objects without a creation time, such as those in files, are the youngest.
 pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, &str, &str) {
     let time = object.metadata().creation_timestamp.as_deref();
     let digits = |time: &str| {
@@ -67,7 +67,7 @@ pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, &str, &str) {
 }
 
 /// A fault as a problem, for the log and `check`.
-pub(super) fn problem(place: &Place, begin: &str, fault: &Fault) -> Problem {
+pub(super) fn problem(place: &SourceLocation, begin: &str, fault: &Fault) -> Problem {
     let reason = match fault.reason {
         "HostnameConflict" | "ProtocolConflict" | "PortUnavailable" | "Conflicted" => Reason::Conflict,
         "RefNotPermitted" | "NotAllowedByListeners" | "NotAllowed" => Reason::Forbidden,

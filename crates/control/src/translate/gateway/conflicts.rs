@@ -1,6 +1,7 @@
-//! Routes of HTTP and of gRPC that have names in common at a listener: "exactly one of these two" is accepted there, the older one.
+//! HTTP and gRPC routes with names in common at a listener: "exactly one of these two" is accepted there, the
+//! older one.
 //!
-//! Never in here: other reasons for which a listener does not take a route.
+//! Never in here: other reasons for which a listener refuses a route.
 
 use std::collections::HashMap;
 
@@ -12,19 +13,19 @@ use super::conditions::Fault;
 use super::kinds::RouteKind;
 use super::pieces::{Pieces, RouteObject};
 
-/// What is lost, by the place of the route and that of its parent.
+/// The lost listeners, by the index of the route and that of its parent.
 pub(super) type AllLost = HashMap<(usize, usize), Vec<Lost>, FixedState>;
 
-/// The names that routes of a kind have at a listener, each with the place of the oldest route that has it.
+/// The names of one kind's routes at a listener, each with the index of the oldest route that has it.
 #[derive(Default)]
 struct Names<'r> {
     exact: HashMap<&'r str, usize, FixedState>,
     suffixes: HashMap<&'r str, usize, FixedState>,
-    /// Suffixes that names of these routes end with.
+    /// Suffixes of these names.
     above: HashMap<&'r str, usize, FixedState>,
-    /// Who has all names.
+    /// The oldest route for all names.
     all: Option<usize>,
-    /// Who has any name.
+    /// The oldest route with any name.
     any: Option<usize>,
 }
 
@@ -45,7 +46,7 @@ impl<'r> Names<'r> {
         }
     }
 
-    /// A route that has a name in common with this one.
+    /// The index of a route that has a name in common with this name.
     fn rival(&self, name: &HostName) -> Option<usize> {
         let (own, below, text) = match name {
             HostName::Any => return self.any,
@@ -59,24 +60,25 @@ impl<'r> Names<'r> {
     }
 }
 
-/// What comes after each dot.
+/// The part of the name after each dot.
 fn suffixes(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |name| Some(name.split_once('.')?.1)).skip(1)
 }
 
 /// A route that is attached to a listener.
-struct Ask<'r> {
-    /// The places of the route, of its parent and of the listener.
+struct Attachment<'r> {
+    /// The indices of the route, of its parent and of the listener.
     route: usize,
     parent: usize,
     listener: usize,
     names: &'r [HostName],
     is_grpc: bool,
-    /// Nothing of it can be served.
+    /// No part of the route can be served.
     is_refused: bool,
 }
 
-/// Finds who loses. `routes` has the oldest first. A route of which nothing can be served takes no name from others.
+/// Finds the routes that lose. `routes` has the oldest first. A route of which no part can be served takes no
+/// name from others.
 pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pieces: &Pieces) -> AllLost {
     let mut lost = AllLost::default();
     let has = |kind: RouteKind| routes.iter().any(|(route, _)| route.kind() == kind);
@@ -101,12 +103,12 @@ pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pie
     lost
 }
 
-/// Where a route of HTTP or gRPC is attached.
+/// The listeners to which an HTTP or gRPC route is attached.
 fn asks<'r>(
     route: usize,
     routes: &[(&'r RouteObject, &'r [AtParent])],
     pieces: &'r Pieces,
-) -> impl Iterator<Item = Ask<'r>> + use<'r> {
+) -> impl Iterator<Item = Attachment<'r>> + use<'r> {
     let (object, parents) = routes[route];
     let is_grpc = object.kind() == RouteKind::Grpc;
     let parents = if is_grpc || object.kind() == RouteKind::Http { parents } else { &[] };
@@ -114,7 +116,7 @@ fn asks<'r>(
         let places = at.attached.listeners.iter().flatten().zip(at.contents(pieces));
         places.map(move |((listener, names), content)| {
             let is_refused = content.refused.is_some();
-            Ask { route, parent, listener: *listener, names, is_grpc, is_refused }
+            Attachment { route, parent, listener: *listener, names, is_grpc, is_refused }
         })
     })
 }
@@ -133,7 +135,7 @@ mod tests {
     use super::super::hostnames;
     use super::*;
 
-    /// Names that were added are found exactly if the names have an intersection.
+    /// A name is found as a rival exactly if the two names have an intersection.
     #[test]
     fn a_rival_is_one_with_a_name_in_common() {
         let names = [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Units, and how many milliseconds each has.
+/// The units, each with its number of milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
 
 /// Reads a duration: at most four numbers, each of at most five digits and with a unit.

@@ -1,4 +1,4 @@
-//! A listener of a Gateway or a `ListenerSet`, with what becomes of it. Must not be in here: how that is found.
+//! A listener of a Gateway or a `ListenerSet`, with its result. Never in here: the computation of the result.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,35 +10,36 @@ use super::kinds::RouteKind;
 use crate::names::NsName;
 use crate::objects::gateway_api::{Listener, Protocol};
 
-/// What routes are attached to.
+/// The parent of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum ParentKey {
     Gateway(NsName),
     Set(NsName),
 }
 
-/// A listener, with what becomes of it.
+/// A listener with its result.
 pub(super) struct Effective<'a> {
     pub(super) parent: ParentKey,
-    /// Namespace of the object that has it.
+    /// Namespace of the object that declares it.
     pub(super) namespace: &'a str,
     pub(super) listener: &'a Listener,
     pub(super) hostname: HostName,
-    /// Where it is served: at which addresses (none for every address; no entry for nowhere), and at which port.
+    /// The addresses at which it is served (none stands for every address; an empty list means that it is not
+    /// served), and the port.
     pub(super) addresses: Vec<Option<IpAddr>>,
     pub(super) port: u16,
     pub(super) kinds: Vec<RouteKind>,
-    /// Its TLS, if it ends TLS itself.
+    /// The TLS settings, if the listener terminates TLS.
     pub(super) tls: Option<Arc<HostTls>>,
-    /// Why it is not accepted.
+    /// The reason for not accepting it.
     pub(super) refused: Option<Fault>,
-    /// Another listener came before it.
+    /// An earlier listener conflicts with it.
     pub(super) is_conflicted: bool,
-    /// Why a reference of it leads nowhere.
+    /// The reason why a reference of it leads nowhere.
     pub(super) unresolved: Option<Fault>,
-    /// It is not served since TLS cannot be.
+    /// The listener is not served, because its TLS settings cannot be used.
     pub(super) lacks_tls: bool,
-    /// Another listener of its port that is for some of its names too.
+    /// Another listener of its port with names in common.
     pub(super) overlaps: Option<String>,
 }
 
@@ -53,7 +54,7 @@ impl Effective<'_> {
         self.refused.is_none() && !self.lacks_tls
     }
 
-    /// Where it is served.
+    /// The addresses and ports where it is served.
     pub(super) fn places(&self) -> Vec<ListenerId> {
         let kind = match self.listener.protocol {
             Protocol::Http => ListenerKind::Http,
@@ -66,7 +67,7 @@ impl Effective<'_> {
         addresses.map(|&address| ListenerId { kind, port: self.port, address }).collect()
     }
 
-    /// Why it is not served, or not all of it; none if it is.
+    /// The reason why it is not served, or only in part; none for a listener without faults.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.refused.as_ref().or(self.unresolved.as_ref())
     }

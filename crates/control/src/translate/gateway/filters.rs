@@ -1,6 +1,6 @@
 //! The filters of rules and backends.
 //!
-//! Never in here: which requests pass them.
+//! Never in here: the requests that pass them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::objects::gateway_api::{
     self, Filter, FilterType, HeaderModifier, PathModifier, PathModifierType, RequestMirror,
 };
 
-/// What filters do, in the form of the model.
+/// The effects of filters, in the form of the model.
 #[derive(Default)]
 pub(super) struct FilterSet {
     request_headers: Option<HeaderChanges>,
@@ -49,7 +49,7 @@ fn unsupported(message: impl Into<String>) -> Fault {
     Fault::new("UnsupportedValue", message)
 }
 
-/// Puts what a filter says in its place, of which there is one.
+/// Stores the value of a filter, of which only one is allowed.
 fn put<T>(place: &mut Option<T>, filter: &Filter, value: T) -> Result<(), Fault> {
     match place.replace(value) {
         None => Ok(()),
@@ -104,12 +104,12 @@ impl FilterSet {
         }
     }
 
-    /// Whether requests are answered with a redirect.
+    /// Whether the response is a redirect.
     pub(super) fn redirects(&self) -> bool {
         self.redirect.is_some()
     }
 
-    /// For a route: its filters, and where copies of its requests go.
+    /// The result for a route: its filters, and the targets of mirrored requests.
     pub(super) fn of_route(self) -> (Vec<RequestFilter>, Vec<ResponseFilter>, Vec<Mirror>) {
         let redirect = self.redirect.map(|it| RequestFilter::RequestRedirect(Box::new(it)));
         let rewrite = self.rewrite.map(|it| RequestFilter::UrlRewrite(Arc::new(it)));
@@ -123,7 +123,7 @@ impl FilterSet {
         )
     }
 
-    /// For one backend of several.
+    /// The result for one backend of several.
     pub(super) fn of_backend(self) -> Result<BackendFilters, Fault> {
         for (kind, is_there) in
             [("CORS", self.cross_origin.is_some()), ("RequestRedirect", self.redirect.is_some())]
@@ -169,7 +169,7 @@ fn request_redirect(
         scheme,
         host: redirect.hostname.as_deref().map(hostname).transpose()?,
         port: redirect.port,
-        // That of the listener is set where the route is attached.
+        // The port of the listener is set when the route is attached.
         listener_port: 0,
         path: redirect.path.as_ref().map(|change| path_change(change, path)).transpose()?,
     })
@@ -202,7 +202,7 @@ fn cross_origin(cors: &gateway_api::Cors) -> Result<CrossOrigin, Fault> {
         methods: allowed(&cors.allow_methods)?,
         headers: allowed(&cors.allow_headers)?,
         expose: allowed(&cors.expose_headers)?,
-        // "The default value is 5 (seconds)."
+        // The specification's default: "The default value is 5 (seconds)."
         max_age: cors.max_age.unwrap_or(5),
     })
 }
@@ -211,7 +211,7 @@ fn allowed<T: AsRef<str>>(list: &[T]) -> Result<Allowed, Fault> {
     Allowed::of(list).map_err(|why| unsupported(why.to_string()))
 }
 
-/// A host that is written into a head.
+/// A host for the `Host` header or a redirect.
 fn hostname(text: &str) -> Result<HeadText, Fault> {
     let invalid = || unsupported(format!("{text:?} is no hostname"));
     match HostName::parse(text) {

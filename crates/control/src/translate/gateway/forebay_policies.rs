@@ -1,9 +1,9 @@
-//! `ForebayPolicy`: which policies hold for which routes, and which of two values counts.
+//! `ForebayPolicy`: the policies that apply to each route, and the precedence of their values.
 //!
-//! Policies of a Gateway hold for all routes that are attached to it, then come those of a listener, of a route, and of a rule: of two
-//! values of a field that of the later one counts. Of two policies for the same the older counts.
+//! Policies of a Gateway apply to all routes that are attached to it; policies of a listener, a route and a
+//! rule override them, in this order. If two policies have the same target, the older one counts.
 //!
-//! Never in here: what fields mean, and what is said of policies.
+//! Never in here: the meaning of fields, and the status of policies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::grants::{self, Referrer};
 use crate::names::NsName;
 use crate::objects::gateway_api::{GROUP, Gateway, GrpcRoute, HttpRoute, PolicyTarget};
 use crate::objects::{ForebayPolicy, Resource, Sourced, forebay_policy};
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, SourceLocation};
 use crate::translate::claim::{DraftRoute, RouteSetting};
 use crate::translate::ingress::Settings;
 use crate::translate::inputs::Inputs;
@@ -27,54 +27,55 @@ pub(super) struct ForebayPolicies {
     by_target: HashMap<Target, Vec<usize>>,
 }
 
-/// A policy, and what it says.
+/// A policy and its contents.
 pub(super) struct Policy {
     pub(super) object: Arc<Sourced<ForebayPolicy>>,
     pub(super) read: Read,
 }
 
-/// What policies are attached to.
+/// The target of policies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Target {
     pub(super) kind: &'static str,
     pub(super) name: NsName,
-    /// A listener, or a rule.
+    /// A listener or a rule; none for the whole object.
     pub(super) section: Option<Box<str>>,
 }
 
-/// A Gateway that has policies, and the listener if that has some of its own.
+/// A Gateway with policies, and its listener if the listener has policies of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Above {
     gateway: NsName,
     listener: Option<Box<str>>,
 }
 
-/// The policies of one kind of target after the other, the most specific last; in each those of the same target, the oldest first.
+/// Policies by kind of target, the most specific kind last; each level has the policies of one target, the
+/// oldest first.
 type Levels = Vec<Vec<usize>>;
 
-/// The policies that hold for a route below a Gateway.
+/// The policies that apply to a route below a Gateway.
 pub(super) struct OfRoute<'p> {
     policies: &'p ForebayPolicies,
     levels: Levels,
-    /// Those of rules, by name.
+    /// The policies of rules, by name.
     rules: Vec<(Box<str>, Vec<usize>)>,
 }
 
-/// What the rules of a route begin with.
+/// The initial drafts of a route's rules.
 pub(super) struct Drafts {
     whole: Draft,
     of_rules: Vec<(Box<str>, Draft)>,
 }
 
-/// What a rule begins with.
+/// The initial draft of a rule.
 pub(super) struct Draft {
     pub(super) route: DraftRoute,
-    /// The fields of policies that it comes from.
+    /// The fields of policies that it contains.
     pub(super) settings: Option<Arc<[RouteSetting]>>,
 }
 
 impl Target {
-    /// The target that a policy names; none if there are no policies for its kind.
+    /// The target that a policy names; none for a kind that policies do not support.
     pub(super) fn of(target: &PolicyTarget, namespace: &str) -> Option<Self> {
         let kinds = [Gateway::KIND, HttpRoute::KIND, GrpcRoute::KIND];
         let kind = kinds.into_iter().find(|kind| *target.group == *GROUP && *target.kind == **kind)?;
@@ -84,7 +85,7 @@ impl Target {
 }
 
 impl ForebayPolicies {
-    /// Reads all policies. `base` has what the `ConfigMap` says.
+    /// Reads all policies. `base` has the settings of the `ConfigMap`.
     pub(super) fn read(base: &Settings, inputs: &Inputs<'_>) -> Self {
         let mut objects: Vec<_> = inputs.gateway().forebay_policies.iter().cloned().collect();
         objects.sort_by(|a, b| age(&**a).cmp(&age(&**b)));
@@ -114,8 +115,8 @@ impl ForebayPolicies {
         self.by_target.get(target).map_or(&[], Vec::as_slice)
     }
 
-    /// What policies are told by that hold at a listener of a Gateway; none if it has none. A listener that a `ListenerSet` adds has no name
-    /// that policies could use.
+    /// The identity of the policies at a listener of a Gateway; none without policies. A listener that a
+    /// `ListenerSet` adds has no name that policies could use.
     pub(super) fn above(&self, gateway: &NsName, listener: Option<&str>) -> Option<Above> {
         if self.all.is_empty() {
             return None;
@@ -159,16 +160,18 @@ impl ForebayPolicies {
 }
 
 impl<'p> OfRoute<'p> {
-    /// The objects. As long as they stay the same, and in this order, so does what they say.
+    /// The objects of the policies. As long as they are the same, in the same order, their contents are the
+    /// same.
     pub(super) fn objects(&self) -> Vec<Arc<Sourced<ForebayPolicy>>> {
         let all = self.levels.iter().chain(self.rules.iter().map(|(_, level)| level)).flatten();
         all.map(|&at| Arc::clone(&self.policies.all[at].object)).collect()
     }
 
-    /// What the rules of the route begin with. `usual` is what holds without policies, `base` has what the `ConfigMap` says.
+    /// The initial drafts of the route's rules. `usual` is the draft without policies; `base` has the
+    /// settings of the `ConfigMap`.
     pub(super) fn drafts(
         &self,
-        route: &Place,
+        route: &SourceLocation,
         usual: &DraftRoute,
         base: &Settings,
         inputs: &Inputs<'_>,
@@ -186,7 +189,7 @@ impl<'p> OfRoute<'p> {
         let of_rules = self.rules.iter().map(|(rule, level)| {
             let mut place = route.clone();
             if level.iter().any(|&at| self.policies.all[at].read.has_section("limits")) {
-                // What has limits of its own counts for itself.
+                // A rule with limits of its own has its own counters.
                 place.object.name = format!("{}/{rule}", place.object.name);
             }
             (rule.clone(), draft(self.wanted(Some(level), place)))
@@ -195,7 +198,7 @@ impl<'p> OfRoute<'p> {
         Drafts { whole, of_rules }
     }
 
-    fn wanted(&self, rule: Option<&'p Vec<usize>>, place: Place) -> Wanted<'p> {
+    fn wanted(&self, rule: Option<&'p Vec<usize>>, place: SourceLocation) -> Wanted<'p> {
         let mut given: BTreeMap<&'static str, &'p Given> = BTreeMap::new();
         let mut denials = Vec::new();
         let policies = self.policies;
@@ -210,7 +213,7 @@ impl<'p> OfRoute<'p> {
 }
 
 impl Drafts {
-    /// What a rule begins with; the name is empty for one without a name.
+    /// The initial draft of a rule; an empty name stands for a rule without a name.
     pub(super) fn of(&self, rule: &str) -> &Draft {
         let own = self.of_rules.iter().find(|(name, _)| **name == *rule);
         own.map_or(&self.whole, |(_, draft)| draft)

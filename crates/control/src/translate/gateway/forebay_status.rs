@@ -1,26 +1,30 @@
-//! What becomes of each `ForebayPolicy`: an ancestor in its status for each of its targets.
+//! The status of each `ForebayPolicy`: one ancestor for each of its targets.
 //!
-//! Never in here: what policies do.
+//! Never in here: the effects of policies.
 
 use super::conditions::{self, Fault};
 use super::forebay_policies::{ForebayPolicies, Policy, Target};
 use super::listeners::Listeners;
-use super::placed::{AllPlaced, Placed};
 use super::report::AncestorStatus;
+use super::stored_routes::{StoredRoute, StoredRoutes};
 use crate::objects::gateway_api::{Gateway, ParentReference, PolicyTarget};
 use crate::objects::{At, Resource};
-use crate::problem::Place;
+use crate::problem::SourceLocation;
 
-/// What is known of targets.
+/// The existing targets, and the policies that claim them.
 pub(super) struct Judge<'j, 'a> {
     pub(super) policies: &'j ForebayPolicies,
     pub(super) listeners: &'j Listeners<'a>,
-    pub(super) routes: &'j AllPlaced,
+    pub(super) routes: &'j StoredRoutes,
 }
 
 impl Judge<'_, '_> {
-    /// The ancestors of a policy's status. `told` takes what is to be told of targets.
-    pub(super) fn ancestors(&self, at: usize, told: &mut impl FnMut(&Place, &Fault)) -> Vec<AncestorStatus> {
+    /// The ancestors of a policy's status. `told` receives the faults of targets.
+    pub(super) fn ancestors(
+        &self,
+        at: usize,
+        told: &mut impl FnMut(&SourceLocation, &Fault),
+    ) -> Vec<AncestorStatus> {
         let policy = &self.policies.all[at];
         let mut ancestors: Vec<AncestorStatus> = Vec::new();
         for target in &policy.object.spec.target_refs {
@@ -28,7 +32,7 @@ impl Judge<'_, '_> {
             if let Some(fault) =
                 fault.as_ref().filter(|fault| fault.reason != INVALID || is_of_target(policy, target))
             {
-                told(&Place::at(&*policy.object, target), fault);
+                told(&SourceLocation::at(&*policy.object, target), fault);
             }
             let ancestor_ref = reference(&target.value, policy.object.namespace());
             if ancestors.iter().all(|known| known.ancestor_ref != ancestor_ref) {
@@ -39,7 +43,7 @@ impl Judge<'_, '_> {
         ancestors
     }
 
-    /// Why a policy does not hold for a target, or not all of it.
+    /// The reason why a policy does not apply to a target, or only in part.
     fn fault(&self, at: usize, policy: &Policy, target: &At<PolicyTarget>) -> Option<Fault> {
         let Some(target) = Target::of(&target.value, policy.object.namespace()) else {
             let kind = &target.value.kind;
@@ -59,7 +63,7 @@ impl Judge<'_, '_> {
         self.conflict(at, policy, &target)
     }
 
-    /// Why a target is not there.
+    /// The reason why a target does not exist.
     fn missing(&self, target: &Target) -> Option<String> {
         let Target { kind, name, section } = target;
         if *kind == Gateway::KIND {
@@ -71,7 +75,7 @@ impl Judge<'_, '_> {
             let is_there = listeners.any(|listener| *listener.value.name == *section);
             return (!is_there).then(|| format!("Gateway {name} has no listener {section}"));
         }
-        let is_meant = |route: &&Placed| route.object.is_named(kind, name);
+        let is_meant = |route: &&StoredRoute| route.object.is_named(kind, name);
         let Some(route) = self.routes.attached().find(is_meant) else {
             return Some(format!("no {kind} {name} is attached to a Gateway of Forebay's"));
         };
@@ -80,7 +84,7 @@ impl Judge<'_, '_> {
             .then(|| format!("{kind} {name} has no rule {section}"))
     }
 
-    /// What older policies for the same target have taken.
+    /// The fields that older policies of the same target already set.
     fn conflict(&self, at: usize, policy: &Policy, target: &Target) -> Option<Fault> {
         let older = self.policies.of_target(target).iter().take_while(|&&other| other != at);
         let mut lost = Vec::new();
@@ -101,7 +105,7 @@ impl Judge<'_, '_> {
 
 const INVALID: &str = "Invalid";
 
-/// Whether a fault is about the target itself, and not about fields, which are told of where they are.
+/// Whether a fault concerns the target itself. Faults of fields are reported at the fields.
 fn is_of_target(policy: &Policy, target: &At<PolicyTarget>) -> bool {
     Target::of(&target.value, policy.object.namespace()).is_none()
 }

@@ -1,11 +1,11 @@
-//! References across namespaces: a `ReferenceGrant` in the namespace of what is named has to allow them.
+//! References across namespaces: a `ReferenceGrant` in the namespace of the named object has to allow them.
 //!
-//! Never in here: what is named, and whether it exists.
+//! Never in here: the named objects, and whether they exist.
 
 use crate::index::Store;
 use crate::objects::gateway_api::ReferenceGrant;
 
-/// An object with references, as far as grants know it.
+/// An object with references, with the properties that grants compare.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Referrer<'r> {
     pub(super) group: &'r str,
@@ -13,7 +13,8 @@ pub(super) struct Referrer<'r> {
     pub(super) namespace: &'r str,
 }
 
-/// Whether the object may name an object of the core group in a namespace. "When a reference is within one namespace, no grant is needed."
+/// Whether the object may name an object of the core group in a namespace. "When a reference is within one
+/// namespace, no grant is needed."
 pub(super) fn allow(
     grants: &Store<ReferenceGrant>,
     referrer: Referrer<'_>,

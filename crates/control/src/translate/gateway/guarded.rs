@@ -1,6 +1,6 @@
-//! What policies have for a route beside the way of its requests: who may use it, and who answers its errors.
+//! Access rules and error pages of a route, from policies.
 //!
-//! Never in here: which policies those are.
+//! Never in here: the selection of policies.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::translate::clusters::ClusterQueries;
 use crate::translate::inputs::Inputs;
 use crate::translate::upstream_protocol::UpstreamDraft;
 
-/// Who may use a route for a path; none if everybody may.
+/// The access rules of a route for a path; none without any restriction.
 pub(super) fn access(
     draft: &DraftRoute,
     path: &PathMatch,
@@ -45,7 +45,7 @@ pub(super) fn access(
     (access != Access::default()).then(|| Box::new(access))
 }
 
-/// The auth service of a route, or why the route has to be closed.
+/// The auth service of a route, or the reason for closing the route.
 fn service(external: &ExternalDraft, clusters: &mut ClusterQueries<'_, '_>) -> Result<ExternalAuth, String> {
     match &external.place {
         AuthPlace::Known(service) => {
@@ -59,7 +59,7 @@ fn service(external: &ExternalDraft, clusters: &mut ClusterQueries<'_, '_>) -> R
     }
 }
 
-/// What becomes of a route's errors.
+/// The error pages of a route.
 pub(super) fn error_pages(
     draft: &DraftRoute,
     action: &Action,

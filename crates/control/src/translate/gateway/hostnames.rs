@@ -1,4 +1,4 @@
-//! Hostnames of listeners and routes: which of them have names in common.
+//! Hostnames of listeners and routes: whether they have names in common.
 //!
 //! Never in here: objects.
 
@@ -15,7 +15,7 @@ pub(super) fn of_listener(hostname: Option<&At<String>>) -> Result<HostName, Str
     })
 }
 
-/// Whether all names that `narrow` stands for are names that `wide` stands for.
+/// Whether `wide` stands for all names that `narrow` stands for.
 pub(super) fn covers(wide: &HostName, narrow: &HostName) -> bool {
     match (wide, narrow) {
         (HostName::Any, _) => true,
@@ -27,8 +27,9 @@ pub(super) fn covers(wide: &HostName, narrow: &HostName) -> bool {
     }
 }
 
-/// The names that both stand for; none if there are none. "A Hostname prefixed with a wildcard label (`*.`) is interpreted as a suffix
-/// match": so one of the two always covers the other, or they have nothing in common.
+/// The names that both stand for; none if they have no name in common. "A Hostname prefixed with a wildcard
+/// label (`*.`) is interpreted as a suffix match": so one of the two always covers the other, or they have
+/// nothing in common.
 pub(crate) fn intersection(listener: &HostName, route: &HostName) -> Option<HostName> {
     if covers(listener, route) {
         Some(route.clone())

@@ -1,6 +1,6 @@
-//! The hosts and streams of the model, put together of listeners and the routes that are attached to them.
+//! The hosts and streams of the model, assembled from listeners and the routes that are attached to them.
 //!
-//! Never in here: what routes consist of.
+//! Never in here: the contents of routes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use super::routes::{Content, Template};
 use crate::objects::gateway_api::{Protocol, TlsMode};
 use crate::translate::claim::RouteOrigin;
 
-/// A place where clients connect.
+/// An address and port for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Slot {
     pub(super) address: Option<IpAddr>,
@@ -29,17 +29,17 @@ pub(super) struct Slot {
     pub(super) is_tls: bool,
 }
 
-/// A host, and who asked for its routes.
+/// A host, and the origins of its routes.
 pub(super) type Served = (Arc<Host>, Arc<[RouteOrigin]>);
 
-/// What is served for Gateways.
+/// The hosts and streams of all Gateways.
 #[derive(Default)]
 pub(super) struct Assembled {
     pub(super) hosts: BTreeMap<Slot, Vec<Served>>,
     pub(super) streams: Vec<Listener>,
 }
 
-/// What was made before: what stays the same keeps its pointer.
+/// The previous result: unchanged parts keep their pointers.
 #[derive(Default)]
 pub(super) struct Kept {
     hosts: HashMap<Slot, KeptHosts>,
@@ -49,20 +49,20 @@ pub(super) struct Kept {
 
 type KeptHosts = HashMap<HostName, KeptHost, FixedState>;
 
-/// A host, and what it is made of.
+/// A host and its inputs.
 struct KeptHost {
     contents: Vec<Arc<[Template]>>,
     tls: Arc<HostTls>,
     wider: Option<HostName>,
-    /// The port as clients know it.
+    /// The port number that clients connect to.
     port: u16,
     served: Served,
 }
 
-/// What is attached to one listener: contents with the names that they are for, the oldest first.
+/// The routes that are attached to one listener: contents with their names, the oldest first.
 pub(super) type AttachedTo<'r> = Vec<(&'r Content, &'r [HostName])>;
 
-/// Puts everything together. `attached`: for each listener by its place.
+/// Assembles the result. `attached` has an entry for each listener, by its index.
 pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], kept: &mut Kept) -> Assembled {
     let mut slots: BTreeMap<Slot, Vec<usize>> = BTreeMap::new();
     let mut assembled = Assembled::default();
@@ -97,7 +97,8 @@ pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], k
     assembled
 }
 
-/// "If there are several `TCPRoute`s, the oldest takes the traffic." Without any the port stays closed.
+/// The stream of a listener. "If there are several `TCPRoute`s, the oldest takes the traffic." Without a
+/// route the port stays closed.
 fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_>) -> Option<Listener> {
     let template = attached.iter().find_map(|(content, _)| content.stream.as_ref())?;
     let stream = Stream {
@@ -117,7 +118,7 @@ fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_
 struct Builder<'b, 'l> {
     slot: Slot,
     listeners: &'b [(&'b Effective<'l>, &'b AttachedTo<'b>)],
-    /// The hosts of this place that were made before, and that have not been asked for yet.
+    /// The previous hosts of this slot that have not been used yet.
     hosts_before: KeptHosts,
     hosts: KeptHosts,
     before: &'b Kept,
@@ -133,14 +134,14 @@ impl Builder<'_, '_> {
         let is_stream = |one: &Effective<'_>| one.listener.protocol == Protocol::Tls;
         let knows_all = hosts.iter().any(|(host, _)| host.name == HostName::Any);
         if !knows_all && self.listeners.iter().all(|(one, _)| is_stream(one)) {
-            // Nobody is to be shown a certificate for names that no listener has.
+            // A client that requests a name without a listener gets no certificate.
             hosts.push(self.serve(&HostName::Any, &[], Arc::new(closing_tls()), None, 0));
         }
         hosts
     }
 
-    /// Adds the hosts of one listener: one for its own name, which answers 404 where no route is attached, and one for each name of a
-    /// route, unless a more specific listener has the name.
+    /// Adds the hosts of one listener: one for its own name, which answers 404 without attached routes, and
+    /// one for each name of a route, unless a more specific listener has the name.
     fn add(&mut self, at: usize, hosts: &mut Vec<Served>) {
         let (one, attached) = self.listeners[at];
         let names_of_listeners = || self.listeners.iter().map(|(one, _)| &one.hostname);
@@ -158,7 +159,7 @@ impl Builder<'_, '_> {
             }
         }
         if one.lacks_tls {
-            // Its names are not left to less specific listeners, which may be others'.
+            // The names stay reserved: a less specific listener for them may belong to somebody else.
             hosts.push(self.serve(&one.hostname, &[], Arc::new(closing_tls()), None, 0));
             return;
         }
@@ -177,7 +178,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// TLS of the hosts of a listener of HTTPS. Where there are several, each has a number, by which misdirected requests are known.
+    /// The TLS settings for the hosts of an HTTPS listener. If a slot has several, each has a number, by
+    /// which misdirected requests are detected.
     fn tls(&mut self, at: usize) -> Arc<HostTls> {
         let one = self.listeners[at].0;
         let Some(tls) = one.tls.as_ref().filter(|_| one.listener.protocol == Protocol::Https) else {
@@ -207,7 +209,7 @@ impl Builder<'_, '_> {
             Some((name, old)) => (name, Some(old)),
             None => (name.clone(), None),
         };
-        // An equal one that is there already is shared.
+        // An equal existing value is shared.
         let tls = old.as_ref().map(|old| &old.tls).filter(|old| **old == tls).cloned().unwrap_or(tls);
         let host = match old {
             Some(old) if old.is_made_of(contents, &tls, wider.as_ref(), port) => old,
@@ -269,7 +271,7 @@ fn suffix(name: &HostName) -> Option<&str> {
     if let HostName::Suffix(suffix) = name { Some(suffix) } else { None }
 }
 
-/// The most specific of the other names of a listener that has all names of this one.
+/// The most specific of a listener's other names that contains all names of this one.
 fn wider(name: &HostName, suffixes: &HashSet<&str, FixedState>, has_any: bool) -> Option<HostName> {
     let text = match name {
         HostName::Exact(name) | HostName::Suffix(name) | HostName::OneLabel(name) => name.as_str(),
@@ -281,7 +283,7 @@ fn wider(name: &HostName, suffixes: &HashSet<&str, FixedState>, has_any: bool) -
     suffix.or_else(|| has_any.then_some(HostName::Any))
 }
 
-/// The route as it is at one host.
+/// The route with the values of one host.
 fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&ClientAuth>) -> Route {
     let mut route = route.clone();
     route.labels = Arc::new(Labels { host: host.to_string(), ..(*route.labels).clone() });
@@ -313,7 +315,7 @@ pub(super) fn client_certificate(client_auth: Option<&ClientAuth>) -> Option<Cli
     })
 }
 
-/// What becomes of connections for a name at a listener of TLS.
+/// The handling of connections for a name at a TLS listener.
 fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> HostTls {
     let Some(template) = contents.iter().find_map(|content| content.stream.as_ref()) else {
         return closing_tls();
@@ -328,7 +330,7 @@ fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> Ho
     HostTls { stream: Some(Arc::new(stream)), ..own }
 }
 
-/// Connections are closed before anything is said.
+/// TLS settings that close connections before any answer.
 fn closing_tls() -> HostTls {
     let backends = Split::new(vec![Backend::invalid(1)]).expect("it has a weight");
     let stream =

@@ -1,9 +1,10 @@
-//! What is served for Gateways beside what is served for Ingresses: at the ports of the latter both share hosts.
+//! Joins the hosts of Gateways with those of Ingresses, which share the ports of Ingresses.
 //!
-//! The oldest object with a host owns it, of whichever kind. The objects of its namespace share the host, those of Ingresses first. Of
-//! others it has the paths that are nothing to the owner, under the owner's terms, and only at ports where the owner serves it.
+//! The oldest object with a host owns it, whatever its kind. The objects of its namespace share the host;
+//! routes of Ingresses come first. Objects of other namespaces add only paths that have no meaning for the
+//! owner, under the owner's terms, and only at ports where the owner serves the host.
 //!
-//! Never in here: how hosts are made.
+//! Never in here: the construction of hosts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,20 +13,20 @@ use model::{Host, HostList, HostName, Listener, Model, Protocol};
 
 use super::hosts::{Assembled, Served, Slot, client_certificate};
 use crate::options::Options;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::claim::RouteOrigin;
 use crate::translate::ownership::{HostsOfIngresses, OwnPaths, Owner, Terms};
 
-/// Hosts that both have, kept from one translation to the next.
+/// Shared hosts, stored from one translation to the next.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// By whether it is the port of TLS.
+    /// The shared hosts, by whether the port uses TLS.
     shared: HashMap<(bool, HostName), Shared>,
-    /// The host of all names with the routes of the default backend, by the same.
+    /// The host of all names with the routes of the default backend, by whether the port uses TLS.
     of_all_names: HashMap<bool, WithDefault>,
 }
 
-/// A host that was made of the Gateways' and the default backend's.
+/// A host that was made of the Gateways' host and that of the default backend.
 struct WithDefault {
     of_gateways: Arc<Host>,
     default: Arc<Host>,
@@ -41,7 +42,7 @@ struct Shared {
     problems: Vec<Problem>,
 }
 
-/// The oldest objects of both kinds with a host.
+/// The oldest object of either kind with a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Parties {
     ingress: Owner,
@@ -51,7 +52,7 @@ struct Parties {
 /// The Gateway or route that owns each host at the ports of Ingresses.
 pub(super) type Owners = HashMap<HostName, Owner>;
 
-/// Tables of both kinds, before they are joined.
+/// The hosts of both kinds, before they are joined.
 pub(super) struct Joining<'j> {
     pub(super) options: &'j Options,
     /// The hosts of Ingresses.
@@ -62,7 +63,7 @@ pub(super) struct Joining<'j> {
 }
 
 impl Joining<'_> {
-    /// Adds what is served for Gateways to a model. `origins` are those of its hosts.
+    /// Adds the hosts and streams of Gateways to a model. `origins` belong to its hosts.
     pub(super) fn join(
         &mut self,
         assembled: Assembled,
@@ -102,7 +103,7 @@ impl Joining<'_> {
         model.listeners.extend(streams);
     }
 
-    /// The hosts of both at one port.
+    /// Adds the hosts of both kinds at one port.
     fn add(
         &mut self,
         base: &[Served],
@@ -135,7 +136,8 @@ impl Joining<'_> {
                         None => all.push(own.clone()),
                     }
                 }
-                // Routes that no object asks for itself: the default backend of all hosts, and redirects to a host with "www." or without.
+                // Routes that no object declares: the default backend of all hosts, and redirects to a host
+                // with "www." or without.
                 (None, Some(other)) if *name == HostName::Any => {
                     let known = before.of_all_names.get(&is_tls);
                     let made = WithDefault::of(other, own, known);
@@ -187,7 +189,7 @@ impl Joining<'_> {
     }
 }
 
-/// A host of both.
+/// A host that objects of both kinds declare.
 struct Pair<'p> {
     own: &'p Served,
     other: Served,
@@ -208,7 +210,8 @@ impl Pair<'_> {
             && is_same(&old.terms, &self.terms)
     }
 
-    /// The owner's host with what the other side adds. Where both are of one namespace, TLS and names are those that Ingresses ask for.
+    /// The owner's host with the additions of the other side. If both belong to one namespace, TLS and names
+    /// come from the Ingresses.
     fn made(&self) -> (Served, Vec<Problem>) {
         let ((own, own_origins), (other, other_origins)) = (self.own, &self.other);
         let Parties { ingress, gateway } = &self.parties;
@@ -249,7 +252,8 @@ impl Pair<'_> {
 }
 
 impl WithDefault {
-    /// The host of Gateways for all names, and behind its routes those of the default backend of the command line.
+    /// The host of Gateways for all names, with the routes of the command line's default backend after its
+    /// own.
     fn of(of_gateways: Served, default: &Served, known: Option<&Self>) -> Self {
         let is_same = |known: &&Self| {
             Arc::ptr_eq(&known.of_gateways, &of_gateways.0) && Arc::ptr_eq(&known.default, &default.0)
@@ -274,13 +278,13 @@ fn with_default_backend(of_gateways: &Served, default: &Served) -> Served {
 
 fn problem(origin: &RouteOrigin, host: &HostName, owner: &Owner, what: &str) -> Problem {
     let RouteOrigin { object, file, line, .. } = origin.clone();
-    let place = Place { object, uid: None, file, line };
+    let place = SourceLocation { object, uid: None, file, line };
     let owner = &owner.object;
     let message = format!("host {host} belongs to {owner}, which is older and of another namespace; {what}");
     Problem::in_place(Severity::Warning, &place, message).because(Reason::NotOwner)
 }
 
-/// The name of Gateways for the names that a wildcard of Ingresses is for, and more.
+/// The Gateway form of an Ingress wildcard: the suffix that contains all its names, and more.
 fn same_labels(name: &HostName) -> Option<HostName> {
     if let HostName::OneLabel(suffix) = name { Some(HostName::Suffix(suffix.clone())) } else { None }
 }

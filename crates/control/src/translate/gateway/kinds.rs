@@ -1,4 +1,4 @@
-//! The kinds of routes, and the protocols that they are for.
+//! The kinds of routes, and their protocols.
 
 use crate::objects::Resource;
 use crate::objects::gateway_api::{
@@ -30,7 +30,7 @@ impl RouteKind {
         RouteGroupKind { group: Some(GROUP.into()), kind: self.name().into() }
     }
 
-    /// The kinds for what a listener speaks.
+    /// The kinds that fit the protocol of a listener.
     pub(super) fn of(protocol: &Protocol) -> &'static [Self] {
         match protocol {
             Protocol::Http | Protocol::Https => &[Self::Http, Self::Grpc],
@@ -41,7 +41,7 @@ impl RouteKind {
         }
     }
 
-    /// The kinds that may be attached to a listener, and whether it asks for others too.
+    /// The kinds that may be attached to a listener, and whether it requests others too.
     pub(super) fn supported(listener: &Listener) -> (Vec<Self>, bool) {
         let possible = Self::of(&listener.protocol);
         let asked = &listener.allowed_routes.kinds;

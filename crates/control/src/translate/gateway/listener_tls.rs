@@ -1,4 +1,4 @@
-//! TLS of listeners: their certificates, and what is asked of clients.
+//! TLS of listeners: their certificates, and the verification of clients.
 //!
 //! Never in here: hosts.
 
@@ -19,13 +19,13 @@ use crate::objects::{At, ConfigMap, Resource, Secret, Sourced};
 use crate::translate::certificates;
 use crate::translate::inputs::Inputs;
 
-/// Longest chain of certificates between a client's and an authority's.
+/// The longest chain of certificates between a client's and an authority's.
 const DEPTH_MAX: u32 = 10;
 
-/// TLS of listeners, kept from one translation to the next: what stays the same keeps its pointer.
+/// TLS of listeners, stored from one translation to the next: unchanged settings keep their pointer.
 pub(super) type Kept = HashMap<(ParentKey, Box<str>), Arc<HostTls>>;
 
-/// Reads what a listener says of TLS.
+/// Reads the TLS settings of a listener.
 pub(super) fn read(
     one: &mut Effective<'_>,
     gateway: &Sourced<Gateway>,
@@ -91,7 +91,7 @@ fn mode_fault(protocol: &Protocol, mode: Option<&TlsMode>) -> Option<Fault> {
     }
 }
 
-/// The certificates of a listener, and what is wrong with some of them.
+/// The certificates of a listener, and the fault of those that cannot be used.
 fn certificates_of(
     one: &Effective<'_>,
     inputs: &Inputs<'_>,
@@ -116,7 +116,7 @@ fn certificates_of(
     }
 }
 
-/// The certificate in the Secret that is named.
+/// The certificate in the named Secret.
 fn certificate(
     reference: &ObjectReference,
     referrer: Referrer<'_>,
@@ -139,7 +139,7 @@ fn certificate(
     }
 }
 
-/// The Secret with the certificate that a Gateway shows to backends.
+/// The Secret with a Gateway's client certificate for backends.
 pub(super) fn client_certificate(
     gateway: &Sourced<Gateway>,
     inputs: &Inputs<'_>,
@@ -152,14 +152,14 @@ pub(super) fn client_certificate(
     Ok(Some(NsName::new(namespace, &*reference.value.name)))
 }
 
-/// What a Gateway asks of the clients of a port.
+/// The verification of clients that a Gateway requests for a port.
 pub(super) fn validation(gateway: &Gateway, port: u16) -> Option<&FrontendValidation> {
     let frontend = gateway.spec.tls.as_ref()?.frontend.as_ref()?;
     let of_port = frontend.per_port.iter().find(|one| one.port == port).map(|one| &one.tls);
     of_port.unwrap_or(&frontend.default).validation.as_ref()
 }
 
-/// Whether clients without a valid certificate are served at some port of a Gateway.
+/// Whether a Gateway serves clients without a valid certificate at one of its ports.
 pub(super) fn is_insecure(gateway: &Gateway) -> bool {
     let ports = gateway.spec.listeners.iter().map(|listener| listener.value.port);
     let mut validations = ports.filter_map(|port| validation(gateway, port));
@@ -182,8 +182,8 @@ fn client_auth(
     Ok((ClientAuth { authorities, verify, depth: DEPTH_MAX, ends_handshake }, fault))
 }
 
-/// The authorities in the `ConfigMap`s that are named (`ca.crt`), and what is wrong with some of them. The reasons are for those that
-/// cannot be used, and for other kinds.
+/// The authorities in the named `ConfigMap`s (`ca.crt`), and the fault of those that cannot be used. The
+/// reasons are for unusable objects, and for other kinds.
 pub(super) fn authorities(
     references: &[At<ObjectReference>],
     referrer: Referrer<'_>,

@@ -1,5 +1,5 @@
-//! The listeners of all Gateways and `ListenerSet`s: at which address and port they are served, which are in conflict, and which routes
-//! may be attached.
+//! The listeners of all Gateways and `ListenerSet`s: their addresses and ports, their conflicts, and the
+//! routes that may be attached.
 //!
 //! Never in here: routes.
 
@@ -26,11 +26,11 @@ use crate::translate::ownership::Owner;
 #[derive(Default)]
 pub(super) struct Listeners<'a> {
     pub(super) classes: Vec<&'a Sourced<GatewayClass>>,
-    /// The oldest first.
+    /// The Gateways, the oldest first.
     pub(super) gateways: Vec<OwnGateway<'a>>,
     pub(super) sets: Vec<OwnSet<'a>>,
     pub(super) all: Vec<Effective<'a>>,
-    /// The places of the listeners of each parent.
+    /// The indices of the listeners of each parent.
     pub(super) of_parent: HashMap<ParentKey, Vec<usize>>,
 }
 
@@ -38,11 +38,11 @@ pub(super) struct Listeners<'a> {
 pub(super) struct OwnGateway<'a> {
     pub(super) object: &'a Sourced<Gateway>,
     pub(super) assigned: Assigned,
-    /// Why it is not accepted, whatever its listeners are.
+    /// The reason for not accepting it, whatever its listeners are.
     pub(super) refused: Option<Fault>,
-    /// The Secret with the certificate for backends.
+    /// The Secret with the client certificate for backends.
     pub(super) client_certificate: Option<NsName>,
-    /// What is wrong with it.
+    /// The fault of its references.
     pub(super) unresolved: Option<Fault>,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct OwnGateway<'a> {
 pub(super) struct OwnSet<'a> {
     pub(super) object: &'a Sourced<ListenerSet>,
     pub(super) gateway: NsName,
-    /// Why it is not accepted, whatever its listeners are.
+    /// The reason for not accepting it, whatever its listeners are.
     pub(super) refused: Option<Fault>,
 }
 
-/// The listeners of all Gateways. `streams`: ports that are taken by TCP and UDP services.
+/// The listeners of all Gateways. `streams` are the ports of TCP and UDP services.
 pub(super) fn find<'a>(
     inputs: &Inputs<'a>,
     addresses: &mut Addresses,
@@ -113,7 +113,7 @@ impl<'a> Listeners<'a> {
         self.gateways.iter().find(|gateway| gateway.object.key() == *name)
     }
 
-    /// A parent, as it owns hosts.
+    /// A parent as an owner of hosts.
     pub(super) fn owner_of(&self, parent: &ParentKey) -> Option<Owner> {
         match parent {
             ParentKey::Gateway(name) => {
@@ -209,8 +209,8 @@ impl<'a> Listeners<'a> {
         }
     }
 
-    /// Decides ports and conflicts. "Listeners are merged in this order: those of the Gateway, then those of `ListenerSet`s, the oldest
-    /// first": of two in conflict the first is served.
+    /// Decides ports and conflicts. "Listeners are merged in this order: those of the Gateway, then those of
+    /// `ListenerSet`s, the oldest first": if two are in conflict, the first is served.
     fn settle(&mut self, inputs: &Inputs<'_>, streams: &[(Transport, u16)]) {
         for at in 0..self.all.len() {
             let (before, rest) = self.all.split_at_mut(at);
@@ -223,7 +223,7 @@ impl<'a> Listeners<'a> {
                 continue;
             }
             let shares = |other: &&Effective<'_>| {
-                // Port 0 is any free one, of which that of HTTPS is another than that of HTTP.
+                // Port 0 stands for any free port; the one for HTTPS differs from the one for HTTP.
                 let is_same = other.port == one.port && (one.port > 0 || is_tls(other) == is_tls(one));
                 other.refused.is_none()
                     && is_same
@@ -238,7 +238,7 @@ impl<'a> Listeners<'a> {
         self.find_overlaps();
     }
 
-    /// Listeners of HTTPS at one port whose hostnames have names in common.
+    /// Finds HTTPS listeners at one port whose hostnames have names in common.
     fn find_overlaps(&mut self) {
         for at in 0..self.all.len() {
             let one = &self.all[at];
@@ -259,7 +259,8 @@ impl<'a> Listeners<'a> {
     }
 }
 
-/// The port at which a listener is served. Where Gateways have no addresses of their own, 80 and 443 stand for the controller's ports.
+/// Decides the port of a listener. If Gateways have no addresses of their own, 80 and 443 stand for the
+/// controller's ports.
 fn settle_port(
     one: &mut Effective<'_>,
     inputs: &Inputs<'_>,
@@ -273,7 +274,7 @@ fn settle_port(
     let is_tls = is_tls(one);
     let reserved = options.reserved(one.transport(), wanted);
     if has_own_address {
-        // At an address of its own it may have the ports at which Ingresses are served.
+        // At an address of its own, a listener may use the ports of Ingresses.
         let is_served =
             one.transport() == Transport::Tcp && [options.http_port, options.https_port].contains(&wanted);
         return match reserved.filter(|_| !is_served) {
@@ -305,7 +306,7 @@ fn is_tls(one: &Effective<'_>) -> bool {
     matches!(one.listener.protocol, Protocol::Https | Protocol::Tls)
 }
 
-/// Why a listener cannot be served beside another one of the same port that came before it.
+/// The reason why a listener conflicts with an earlier one of the same port.
 fn conflict(first: &Effective<'_>, second: &Effective<'_>) -> Option<Fault> {
     let family = |protocol: &Protocol| match protocol {
         Protocol::Http => 0,
@@ -328,7 +329,7 @@ fn conflict(first: &Effective<'_>, second: &Effective<'_>) -> Option<Fault> {
     })
 }
 
-/// Whether a Gateway lets a set add listeners.
+/// Whether a Gateway allows a set to add listeners.
 fn allows(
     allowed: &AllowedListeners,
     gateway: &Sourced<Gateway>,
@@ -340,7 +341,7 @@ fn allows(
     is_allowed(from, namespaces.selector.as_ref(), gateway.namespace(), set.namespace(), inputs)
 }
 
-/// Whether something of a namespace is allowed, seen from another one.
+/// Whether an object of a namespace is allowed by an object of another one.
 pub(super) fn is_allowed(
     from: &FromNamespaces,
     selector: Option<&LabelSelector>,

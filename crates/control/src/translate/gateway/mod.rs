@@ -1,12 +1,14 @@
-//! Translates the objects of the Gateway API: to hosts and streams of the model, and to what their status is to say.
+//! Translates the objects of the Gateway API to hosts and streams of the model, and to the contents of their
+//! status.
 //!
-//! `listeners` finds what Gateways and `ListenerSet`s listen at, and `placed` keeps which of them `attach` finds for each route, but for
-//! those that it loses by `conflicts`. `pieces` keeps what `routes` makes of each route: of its `rules`, `filters` and `backends`. `hosts`
-//! puts both together, `join` puts the result beside that of Ingresses, and `status` makes the [`report`].
+//! `listeners` finds the addresses and ports of Gateways and `ListenerSet`s. `placed` stores the listeners
+//! that `attach` finds for each route, except those that it loses by `conflicts`. `pieces` stores the content
+//! that `routes` makes of each route, from its `rules`, `filters` and `backends`. `hosts` assembles both,
+//! `join` joins the result with that of Ingresses, and `status` makes the [`report`].
 //!
 //! Without an object of these kinds nothing is done.
 //!
-//! Never in here: who writes the status, and when.
+//! Never in here: writing the status.
 
 mod addresses;
 mod at_parent;
@@ -29,12 +31,12 @@ mod kinds;
 mod listener_tls;
 mod listeners;
 mod pieces;
-mod placed;
 mod policies;
 pub mod report;
 mod routes;
 pub(super) mod rules;
 mod status;
+mod stored_routes;
 
 use std::collections::HashSet;
 
@@ -54,26 +56,26 @@ use crate::problem::Problem;
 use effective::Effective;
 use forebay_policies::ForebayPolicies;
 use pieces::Pieces;
-use placed::{AllPlaced, Same};
 use report::GatewayReport;
+use stored_routes::{Same, StoredRoutes};
 
-/// What is known of Gateways, kept from one translation to the next.
+/// The state of the Gateway API's translation, stored from one translation to the next.
 #[derive(Default)]
 pub(super) struct Gateways {
     pieces: Pieces,
-    routes: AllPlaced,
+    routes: StoredRoutes,
     addresses: addresses::Addresses,
     tls: listener_tls::Kept,
     grants: Same<ReferenceGrant>,
     policies: policies::Policies,
-    /// Is another one whenever grants or policies are other ones.
+    /// The version of grants and policies: it changes whenever they change.
     version: u32,
     hosts: hosts::Kept,
     joined: join::Kept,
     report: GatewayReport,
 }
 
-/// What is to be added to a translation.
+/// The additions to a translation.
 pub(super) struct Made {
     assembled: hosts::Assembled,
     owners: join::Owners,
@@ -82,8 +84,9 @@ pub(super) struct Made {
 }
 
 impl Gateways {
-    /// Translates all Gateways and routes; none if there is no Gateway, no class and no policy. `base` makes the route that has what
-    /// the `ConfigMap` says, `settings` has the same for policies to change; `streams` are the listeners of TCP and UDP services.
+    /// Translates all Gateways and routes; none if no Gateway, class or policy exists. `base` makes the route
+    /// with the settings of the `ConfigMap`, `settings` has the same for policies to change; `streams` are
+    /// the listeners of TCP and UDP services.
     pub(super) fn follow<'a>(
         &mut self,
         (base, settings): (&dyn Fn() -> DraftRoute, &Settings),
@@ -131,7 +134,7 @@ impl Gateways {
         Some(Made { assembled, owners, report, problems })
     }
 
-    /// Adds what was made to a translation.
+    /// Adds the result to a translation.
     pub(super) fn join(
         &mut self,
         made: Made,
@@ -149,12 +152,12 @@ impl Gateways {
         translation.problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     }
 
-    /// Forgets routes that are gone.
+    /// Removes routes that no longer exist.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         self.pieces.sweep(revisions, |_| {});
     }
 
-    /// Second since 1970 from which something has another translation.
+    /// The second since 1970 from which a part has another translation.
     pub(super) fn until(&self) -> i64 {
         self.pieces.until()
     }
@@ -168,8 +171,8 @@ impl Gateways {
     }
 }
 
-/// What holds for routes without policies: what the `ConfigMap` says of bodies, headers, access and caches is for Ingresses, and what it says
-/// of the access log of a default backend is not for routes.
+/// The draft of routes without policies. Settings of the `ConfigMap` for bodies, headers, access and caches
+/// are for Ingresses, and its setting for the access log of a default backend is not for routes.
 fn usual(base: DraftRoute) -> DraftRoute {
     let DraftRoute { path, place, timeouts, retry, transfer, overload, priority, abuse, tracing, .. } = base;
     let none = DraftRoute::new(path, None, place);
@@ -182,8 +185,9 @@ fn taken(listener: &Listener) -> (Transport, u16) {
     (transport, listener.port)
 }
 
-/// Owner of each host at the ports of Ingresses: the oldest of the Gateways and sets with a listener for it and the routes that name it.
-fn owners(listeners: &listeners::Listeners<'_>, routes: &AllPlaced, options: &Options) -> join::Owners {
+/// The owner of each host at the ports of Ingresses: the oldest of the Gateways and sets with a listener for
+/// it and the routes that name it.
+fn owners(listeners: &listeners::Listeners<'_>, routes: &StoredRoutes, options: &Options) -> join::Owners {
     let is_shared = |one: &Effective<'_>| {
         let is_own = one.port == options.http_port || one.port == options.https_port;
         is_own && one.transport() == Transport::Tcp && one.refused.is_none() && one.addresses.contains(&None)
@@ -215,10 +219,10 @@ fn owners(listeners: &listeners::Listeners<'_>, routes: &AllPlaced, options: &Op
     owners
 }
 
-/// How many routes each listener has, and which of them are served there under which names.
+/// The number of routes of each listener, and the served ones among them with their names.
 fn by_listener<'r>(
     listeners: &listeners::Listeners<'_>,
-    routes: &'r AllPlaced,
+    routes: &'r StoredRoutes,
     pieces: &'r Pieces,
 ) -> (Vec<u32>, Vec<hosts::AttachedTo<'r>>) {
     let mut counts = vec![0; listeners.all.len()];

@@ -1,6 +1,7 @@
-//! Routes of all kinds in one form, and what is made of each, which is kept until something that it was made of differs.
+//! Routes of all kinds in one form, with the content made of each, which is stored until one of its inputs
+//! differs.
 //!
-//! Never in here: where routes are attached.
+//! Never in here: the attachment of routes.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::index::GatewayStores;
 use crate::names::NsName;
 use crate::objects::gateway_api::{GrpcRoute, HttpRoute, ParentReference, TcpRoute, TlsRoute, UdpRoute};
 use crate::objects::{At, ForebayPolicy, Sourced};
-use crate::problem::Place;
+use crate::problem::SourceLocation;
 use crate::translate::claim::DraftRoute;
 use crate::translate::clusters::ClusterQueries;
 use crate::translate::ingress::Settings;
@@ -25,28 +26,28 @@ use crate::translate::inputs::Inputs;
 use crate::translate::memo::{Memo, Revisions};
 use crate::translate::ownership::Owner;
 
-/// What identifies a route.
+/// The identity of a route's content.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PieceKey {
     kind: RouteKind,
     name: NsName,
-    /// The Secret with the certificate that is shown to backends.
+    /// The Secret with the client certificate for backends.
     client_certificate: Option<NsName>,
-    /// The Gateway or listener whose policies hold.
+    /// The Gateway or listener whose policies apply.
     above: Option<Above>,
 }
 
-/// What was made of a route.
+/// The content made of a route, and its inputs.
 pub(super) struct Piece {
     object: RouteObject,
-    /// The version of grants and policies that it was made with.
+    /// The version of grants and policies that the content was made with.
     version: u32,
-    /// The policies that it was made with.
+    /// The policies that the content was made with.
     own_policies: Vec<Arc<Sourced<ForebayPolicy>>>,
     pub(super) content: Content,
 }
 
-/// What is made of routes, kept from one translation to the next.
+/// The content of routes, stored from one translation to the next.
 pub(super) type Pieces = Memo<PieceKey, Piece>;
 
 macro_rules! route_objects {
@@ -70,9 +71,9 @@ macro_rules! route_objects {
                 }
             }
 
-            fn whole_place(&self) -> Place {
+            fn whole_place(&self) -> SourceLocation {
                 match self {
-                    $(Self::$kind(object) => Place::of(&**object),)*
+                    $(Self::$kind(object) => SourceLocation::of(&**object),)*
                 }
             }
 
@@ -82,14 +83,14 @@ macro_rules! route_objects {
                 }
             }
 
-            /// It, as it owns hosts.
+            /// The route as an owner of hosts.
             pub(super) fn owner(&self) -> Owner {
                 match self {
                     $(Self::$kind(object) => Owner { born: age(&**object).0, object: object.reference() },)*
                 }
             }
 
-            /// By which it is known as long as it is kept.
+            /// The address of the object, which identifies it as long as it is stored.
             pub(super) fn address(&self) -> usize {
                 match self {
                     $(Self::$kind(object) => Arc::as_ptr(object).addr(),)*
@@ -103,9 +104,9 @@ macro_rules! route_objects {
             }
 
             /// The place of a reference to a parent.
-            pub(super) fn place(&self, parent: &At<ParentReference>) -> Place {
+            pub(super) fn place(&self, parent: &At<ParentReference>) -> SourceLocation {
                 match self {
-                    $(Self::$kind(object) => Place::at(&**object, parent),)*
+                    $(Self::$kind(object) => SourceLocation::at(&**object, parent),)*
                 }
             }
 
@@ -140,7 +141,7 @@ route_objects! {
 }
 
 impl RouteObject {
-    /// All routes.
+    /// The routes of all kinds.
     pub(super) fn all(stores: &GatewayStores) -> impl Iterator<Item = Self> {
         let requests = stores.http_routes.iter().cloned().map(Self::Http);
         let requests = requests.chain(stores.grpc_routes.iter().cloned().map(Self::Grpc));
@@ -149,12 +150,12 @@ impl RouteObject {
         requests.chain(streams).chain(stores.udp_routes.iter().cloned().map(Self::Udp))
     }
 
-    /// By which the oldest comes first; each route has another.
+    /// The sort key that puts the oldest route first; it is unique.
     pub(super) fn rank(&self) -> ((u64, &str, &str), RouteKind) {
         (self.age(), self.kind())
     }
 
-    /// What decides about attachment.
+    /// The properties that decide about attachment.
     pub(super) fn candidate(&self) -> Candidate<'_> {
         let hostnames = match self {
             Self::Http(object) => Some(object.spec.hostnames.as_slice()),
@@ -165,12 +166,12 @@ impl RouteObject {
         Candidate { kind: self.kind(), namespace: self.namespace(), parents: self.parents(), hostnames }
     }
 
-    /// Whether it is the one of a kind with a name.
+    /// Whether the route has this kind and name.
     pub(super) fn is_named(&self, kind: &str, name: &NsName) -> bool {
         self.kind().name() == kind && self.name() == *name
     }
 
-    /// The names of its rules, as far as they have any.
+    /// The names of its rules, without unnamed rules.
     pub(super) fn rule_names(&self) -> Vec<&str> {
         match self {
             Self::Http(it) => it.spec.rules.iter().filter_map(|rule| rule.value.name.as_deref()).collect(),
@@ -190,21 +191,22 @@ impl RouteObject {
     }
 }
 
-/// What all routes are made with.
+/// The inputs that all routes share.
 pub(super) struct Context<'m> {
     pub(super) policies: &'m Policies,
-    /// Is another one whenever grants or the policies are other ones.
+    /// The version of grants and policies: it changes whenever they change.
     pub(super) version: u32,
     pub(super) forebay_policies: &'m ForebayPolicies,
-    /// The policies are those of the translation before.
+    /// The policies are those of the previous translation.
     pub(super) has_same_policies: bool,
-    /// What holds for routes without policies.
+    /// The draft of routes without policies.
     pub(super) usual: &'m DraftRoute,
-    /// What the `ConfigMap` says.
+    /// The settings of the `ConfigMap`.
     pub(super) base: &'m Settings,
 }
 
-/// The number of a route for Gateways with this certificate for backends and for listeners with these policies.
+/// The number of a route's content for Gateways with this certificate for backends and for listeners with
+/// these policies.
 pub(super) fn number(
     pieces: &mut Pieces,
     object: &RouteObject,
@@ -217,7 +219,7 @@ pub(super) fn number(
     pieces.number(key, revisions)
 }
 
-/// Makes a route again if something of it has changed. Returns whether it did.
+/// Makes the content of a route again if one of its inputs has changed. Returns whether it did.
 pub(super) fn follow<'a>(
     pieces: &mut Pieces,
     number: u32,

@@ -1,4 +1,4 @@
-//! `BackendTLSPolicy`: which Services are spoken to over TLS, and how their certificates are verified.
+//! `BackendTLSPolicy`: the Services that use TLS, and the verification of their certificates.
 //!
 //! Never in here: routes.
 
@@ -20,16 +20,16 @@ use crate::translate::inputs::Inputs;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Policies(HashMap<NsName, Vec<Policy>>);
 
-/// What a policy says of a Service.
+/// The settings of a policy for a Service.
 #[derive(Clone, Debug, PartialEq)]
 struct Policy {
-    /// Name of the port; none for all.
+    /// Name of the port; none for all ports.
     port: Option<Box<str>>,
-    /// None if endpoints cannot be spoken to as it asks.
+    /// The TLS settings; none if they cannot be applied.
     tls: Option<Arc<UpstreamTls>>,
 }
 
-/// What becomes of a policy.
+/// A policy with the results for its status.
 pub(super) struct Judged<'a> {
     pub(super) object: &'a Sourced<BackendTlsPolicy>,
     pub(super) services: Vec<NsName>,
@@ -38,8 +38,8 @@ pub(super) struct Judged<'a> {
 }
 
 impl Policies {
-    /// How the endpoints of a Service's port are spoken to over TLS: none if nothing asks for TLS, and an error where what asks for it
-    /// cannot be obeyed. A policy for one port comes before one for all.
+    /// The TLS settings for endpoints of a Service's port: none without a policy, and an error if the policy
+    /// cannot be applied. A policy for one port takes precedence over a policy for all ports.
     pub(super) fn find(
         &self,
         service: &NsName,
@@ -53,7 +53,7 @@ impl Policies {
     }
 }
 
-/// Reads all policies. Of two for the same the older counts.
+/// Reads all policies. If two apply to the same port, the older one counts.
 pub(super) fn read<'a>(inputs: &Inputs<'a>) -> (Policies, Vec<Judged<'a>>) {
     let mut objects: Vec<_> = inputs.gateway().backend_tls_policies.iter().map(|it| &**it).collect();
     objects.sort_by_cached_key(|it| age(*it));
@@ -92,10 +92,11 @@ impl Policies {
     }
 }
 
-/// What was read of a policy, or why it is not accepted; and what is wrong with its references.
+/// The value with the fault of its references, or the reason for not accepting the policy with this fault.
 type Read<T> = Result<(T, Option<Fault>), (Fault, Option<Fault>)>;
 
-/// What a policy asks for; or why it cannot be obeyed, with what is wrong with its references.
+/// The TLS settings of a policy, or the reason why it cannot be applied, each with the fault of its
+/// references.
 fn tls(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<UpstreamTls> {
     let validation = &object.spec.validation;
     let alternative_names = validation.subject_alt_names.iter().map(alternative_name);
@@ -113,7 +114,7 @@ fn tls(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<Upstream
     Ok((tls, fault))
 }
 
-/// The authorities that a policy names, or those of the system where it says so.
+/// The authorities that a policy names, or those of the system if the policy says so.
 fn believed(object: &Sourced<BackendTlsPolicy>, inputs: &Inputs<'_>) -> Read<Arc<Authorities>> {
     let validation = &object.spec.validation;
     let none = |message: &str| (Fault::new("NoValidCACertificate", message), None);

@@ -1,4 +1,5 @@
-//! What the status of the Gateway API's objects is to say, without times and without what others have written.
+//! The contents of the status of the Gateway API's objects, without times and without the conditions of other
+//! controllers.
 //!
 //! Never in here: the API server.
 
@@ -9,37 +10,37 @@ use model::ListenerId;
 use crate::names::ObjectRef;
 use crate::objects::gateway_api::{AddressType, ParentReference, RouteGroupKind};
 
-/// The name by which `GatewayClass`es ask for this controller.
+/// The name by which `GatewayClass`es select this controller.
 pub const CONTROLLER: &str = "forebay.io/gateway-controller";
 
-/// What became of the objects of the Gateway API, as far as they are this controller's.
-/// Parts that did not change since the last translation have the same pointers.
+/// The results for the objects of the Gateway API that belong to this controller. Parts that did not change
+/// since the last translation have the same pointers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayReport {
-    /// Classes.
+    /// The results of the classes.
     pub classes: Vec<Arc<ClassReport>>,
-    /// Gateways.
+    /// The results of the Gateways.
     pub gateways: Vec<Arc<GatewayStatus>>,
-    /// Sets of listeners.
+    /// The results of the `ListenerSet`s.
     pub listener_sets: Vec<Arc<ListenerSetStatus>>,
-    /// Routes of all kinds.
+    /// The results of routes of all kinds.
     pub routes: Vec<Arc<RouteStatus>>,
-    /// Policies.
+    /// The results of the policies.
     pub policies: Vec<Arc<PolicyStatus>>,
 }
 
-/// An object, and which state of it the report is about.
+/// An object, and its version that the report is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Kind, namespace and name.
+    /// Kind, namespace and name of the object.
     pub object: ObjectRef,
-    /// Tells it from a later one with the same name; none for objects in files.
+    /// Distinguishes the object from a later one with the same name; none for objects in files.
     pub uid: Option<String>,
-    /// Its generation, which each condition says as `observedGeneration`.
+    /// The generation of the object, which each condition contains as `observedGeneration`.
     pub generation: i64,
 }
 
-/// A condition. Whoever writes it adds the time and the observed generation.
+/// A condition. The status writer adds the time and the observed generation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Condition {
     /// Type, such as `Accepted`.
@@ -48,113 +49,113 @@ pub struct Condition {
     pub is_true: bool,
     /// Reason, such as `NotAllowedByListeners`.
     pub reason: &'static str,
-    /// Message for people.
+    /// Message for users.
     pub message: String,
 }
 
 impl Condition {
-    /// A condition that is as it should be.
+    /// A condition with the status `True`.
     pub fn yes(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self { kind, is_true: true, reason, message: message.into() }
     }
 
-    /// A condition that is not met.
+    /// A condition with the status `False`.
     pub fn no(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self { kind, is_true: false, reason, message: message.into() }
     }
 }
 
-/// What became of a `GatewayClass`.
+/// The result of a `GatewayClass`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassReport {
-    /// The class.
+    /// The class that the result is about.
     pub subject: Subject,
-    /// Its conditions.
+    /// The conditions of the class.
     pub conditions: Vec<Condition>,
 }
 
-/// What became of a Gateway.
+/// The result of a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayStatus {
-    /// The Gateway.
+    /// The Gateway that the result is about.
     pub subject: Subject,
-    /// Its conditions.
+    /// The conditions of the Gateway.
     pub conditions: Vec<Condition>,
-    /// The addresses that it was given; none for those that the publish flags say.
+    /// The addresses assigned to the Gateway; none for those of the publish flags.
     pub addresses: Option<Vec<GatewayStatusAddress>>,
-    /// Its listeners, without those of `ListenerSet`s.
+    /// The results of its listeners, without those of `ListenerSet`s.
     pub listeners: Vec<ListenerStatus>,
-    /// How many `ListenerSet`s are attached.
+    /// The number of attached `ListenerSet`s.
     pub attached_listener_sets: u32,
 }
 
 /// An address of a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatewayStatusAddress {
-    /// How it is written.
+    /// The form of the address.
     pub kind: AddressType,
-    /// The address.
+    /// The address as text.
     pub value: String,
 }
 
-/// What became of a `ListenerSet`.
+/// The result of a `ListenerSet`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSetStatus {
-    /// The set.
+    /// The set that the result is about.
     pub subject: Subject,
-    /// Its conditions.
+    /// The conditions of the set.
     pub conditions: Vec<Condition>,
-    /// Its listeners.
+    /// The results of its listeners.
     pub listeners: Vec<ListenerStatus>,
 }
 
-/// What became of a listener.
+/// The result of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerStatus {
-    /// Name.
+    /// Name of the listener.
     pub name: Box<str>,
     /// The kinds of routes that may be attached.
     pub supported_kinds: Vec<RouteGroupKind>,
-    /// How many routes are attached.
+    /// The number of attached routes.
     pub attached_routes: u32,
-    /// Its conditions.
+    /// The conditions of the listener.
     pub conditions: Vec<Condition>,
-    /// Where it is served.
+    /// The addresses and ports where it is served.
     pub places: Vec<ListenerId>,
 }
 
-/// What became of a route.
+/// The result of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteStatus {
-    /// The route.
+    /// The route that the result is about.
     pub subject: Subject,
-    /// For each reference to a parent of this controller.
+    /// The results for each reference to a parent of this controller.
     pub parents: Vec<ParentStatus>,
 }
 
-/// What became of a route at a parent.
+/// The result of a route at a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentStatus {
-    /// The reference, as the route has it.
+    /// The reference in the route's form.
     pub parent_ref: ParentReference,
-    /// Its conditions.
+    /// The conditions of the route at the parent.
     pub conditions: Vec<Condition>,
 }
 
-/// What became of a policy.
+/// The result of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyStatus {
-    /// The policy.
+    /// The policy that the result is about.
     pub subject: Subject,
-    /// For each Gateway for which it matters.
+    /// The results for each affected Gateway.
     pub ancestors: Vec<AncestorStatus>,
 }
 
-/// What became of a policy at a Gateway.
+/// The result of a policy at a Gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AncestorStatus {
     /// The Gateway, with its namespace.
     pub ancestor_ref: ParentReference,
-    /// Its conditions.
+    /// The conditions of the policy at the Gateway.
     pub conditions: Vec<Condition>,
 }

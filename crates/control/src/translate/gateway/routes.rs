@@ -1,4 +1,4 @@
-//! The routes of one object, as they are wherever the object is attached, and what is wrong with it.
+//! The routes of one object, independent of the places where the object is attached, and its faults.
 //!
 //! Never in here: hosts and listeners.
 
@@ -27,18 +27,18 @@ use crate::problem::Problem;
 use crate::translate::claim::{DraftRoute, RouteOrigin};
 use crate::translate::hosts::files_of;
 
-/// What is made of one object.
+/// The content made of one object.
 #[derive(Default)]
 pub(super) struct Content {
-    /// In the order of rules and matches. Their labels have no host yet.
+    /// The routes, in the order of rules and matches. Their labels have no host yet.
     pub(super) routes: Arc<[Template]>,
-    /// Of a route for connections or datagrams.
+    /// The target of a route for connections or datagrams.
     pub(super) stream: Option<Arc<StreamTemplate>>,
-    /// Why not all references lead somewhere.
+    /// The reason why a reference leads nowhere.
     pub(super) unresolved: Option<Fault>,
-    /// Why nothing of it can be served.
+    /// The reason why no part of it can be served.
     pub(super) refused: Option<Fault>,
-    /// Why a part of it cannot be served.
+    /// The reason why a part of it cannot be served.
     pub(super) partly: Option<Fault>,
     pub(super) services: Vec<NsName>,
     pub(super) problems: Vec<Problem>,
@@ -50,14 +50,14 @@ pub(super) struct Template {
     pub(super) origin: RouteOrigin,
 }
 
-/// Where connections or datagrams go.
+/// The backends of connections or datagrams.
 #[derive(Debug, PartialEq)]
 pub(super) struct StreamTemplate {
     pub(super) backends: Backends,
     pub(super) labels: Labels,
 }
 
-/// Makes the routes of an object for requests. `drafts` has what its rules begin with.
+/// Makes the routes of an object for requests. `drafts` has the initial drafts of its rules.
 pub(super) fn of_requests(
     object: &ObjectRef,
     rules: &[Rule<'_>],
@@ -94,7 +94,8 @@ pub(super) fn of_requests(
     Content { routes: routes.into(), refused, partly, ..Content::of(finder) }
 }
 
-/// What is said of rules that cannot be obeyed beside others that can: a message that begins as the specification wants it, with the rules.
+/// The fault of rules that cannot be applied beside rules that can: a message with the prefix that the
+/// specification requires, and the numbers of the rules.
 fn dropped(faults: &[(usize, Fault)]) -> Option<Fault> {
     let (_, first) = faults.first()?;
     let mut rules: Vec<_> = faults.iter().map(|(number, _)| format!("rules[{number}]")).collect();
@@ -102,7 +103,7 @@ fn dropped(faults: &[(usize, Fault)]) -> Option<Fault> {
     Some(Fault::new(first.reason, format!("Dropped Rule {}: {}", rules.join(", "), first.message)))
 }
 
-/// Makes what becomes of connections or datagrams.
+/// Makes the content of a route for connections or datagrams.
 pub(super) fn of_streams(
     object: &ObjectRef,
     rules: &[At<L4Rule>],
@@ -144,12 +145,12 @@ struct Maker<'m, 'r, 'f, 'c, 'a> {
     rule: &'m Rule<'r>,
     base: &'m DraftRoute,
     finder: &'m mut BackendFinder<'f, 'c, 'a>,
-    /// Why a backend takes no requests, although others do.
+    /// The reason why a backend gets no requests, although others do.
     partly: Option<Fault>,
 }
 
 impl Maker<'_, '_, '_, '_, '_> {
-    /// The route for a match. Where something of it cannot be obeyed, requests are answered 500.
+    /// The route for a match. If a part of it cannot be applied, its requests are answered with 500.
     fn make(&mut self, one: &Match) -> (Route, Option<Fault>) {
         let labels = Arc::new(labels(self.object, self.rule.name, self.rule.backends, &one.written));
         let mut route = Route::new(one.path.clone(), error(), labels);
@@ -222,7 +223,7 @@ impl Maker<'_, '_, '_, '_, '_> {
         }))
     }
 
-    /// "A zero-valued duration means that there is no timeout."
+    /// The timeouts of the rule. "A zero-valued duration means that there is no timeout."
     fn timeouts(&self) -> Result<Timeouts, Fault> {
         let Some(asked) = self.rule.timeouts else { return Ok(self.base.timeouts) };
         let of_request = read_duration(asked.request.as_deref())?;
@@ -255,7 +256,7 @@ fn retry(asked: &Retry, base: &RetryPolicy) -> Result<RetryPolicy, Fault> {
     Ok(policy)
 }
 
-/// The name of a session that has none.
+/// The cookie or header name of a session without a name.
 const SESSION_NAME: &str = "forebay-session";
 
 fn affinity(asked: &SessionPersistence) -> Result<Affinity, Fault> {

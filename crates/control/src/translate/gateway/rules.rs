@@ -1,6 +1,6 @@
-//! The rules of HTTP and gRPC routes in one form, with what a request has to be like.
+//! The rules of HTTP and gRPC routes in one form, with their conditions for requests.
 //!
-//! Never in here: what is done with requests.
+//! Never in here: the handling of requests.
 
 use model::{Condition, Conditions, InvalidPath, PathKind, PathMatch, Pattern, ValueMatch};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use crate::objects::gateway_api::{
     Retry, SessionPersistence, Timeouts, ValueMatchType,
 };
 use crate::objects::{At, Sourced};
-use crate::problem::Place;
+use crate::problem::SourceLocation;
 use crate::translate::claim::RouteSetting;
 
-/// The fields of rules that decide what becomes of requests; filters by their types.
+/// The fields of rules that decide about the handling of requests; filters by their types.
 pub const FIELDS: &[&str] = &[
     "RequestHeaderModifier",
     "ResponseHeaderModifier",
@@ -27,24 +27,24 @@ pub const FIELDS: &[&str] = &[
     "sessionPersistence",
 ];
 
-/// A rule.
+/// A rule of either kind of route.
 pub(super) struct Rule<'r> {
     pub(super) name: &'r str,
-    pub(super) place: Place,
+    pub(super) place: SourceLocation,
     pub(super) matches: Vec<Result<Match, Fault>>,
     pub(super) filters: &'r [At<Filter>],
     pub(super) backends: &'r [At<BackendRef>],
     pub(super) timeouts: Option<&'r Timeouts>,
     pub(super) retry: Option<&'r Retry>,
     pub(super) session: Option<&'r SessionPersistence>,
-    /// Its fields, as far as they are some of [`FIELDS`].
+    /// The fields of the rule that are among [`FIELDS`].
     pub(super) settings: Vec<RouteSetting>,
 }
 
-/// What a request has to be like.
+/// The conditions for a request.
 pub(super) struct Match {
     pub(super) path: PathMatch,
-    /// The path as the route has it.
+    /// The path in the route's form.
     pub(super) written: String,
     pub(super) conditions: Conditions,
 }
@@ -56,15 +56,15 @@ pub(super) fn of_http(route: &Sourced<HttpRoute>) -> Vec<Rule<'_>> {
         let matches = value.matches.iter().map(|one| http_match(&one.value));
         Rule {
             name: value.name.as_deref().unwrap_or_default(),
-            place: Place::at(route, rule),
+            place: SourceLocation::at(route, rule),
             matches: or_all(matches.collect()),
             filters: &value.filters,
             backends: &value.backend_refs,
             timeouts: value.timeouts.as_deref(),
             retry: value.retry.as_deref(),
             session: value.session_persistence.as_deref(),
-            settings: Told::new(Place::at(route, rule))
-                .filters(&value.filters, |filter| Place::at(route, filter))
+            settings: RuleSettings::new(SourceLocation::at(route, rule))
+                .filters(&value.filters, |filter| SourceLocation::at(route, filter))
                 .field("timeouts", value.timeouts.as_ref())
                 .field("retry", value.retry.as_ref())
                 .field("sessionPersistence", value.session_persistence.as_ref())
@@ -81,15 +81,15 @@ pub(super) fn of_grpc(route: &Sourced<GrpcRoute>) -> Vec<Rule<'_>> {
         let matches = value.matches.iter().map(|one| grpc_match(&one.value));
         Rule {
             name: value.name.as_deref().unwrap_or_default(),
-            place: Place::at(route, rule),
+            place: SourceLocation::at(route, rule),
             matches: or_all(matches.collect()),
             filters: &value.filters,
             backends: &value.backend_refs,
             timeouts: None,
             retry: None,
             session: value.session_persistence.as_deref(),
-            settings: Told::new(Place::at(route, rule))
-                .filters(&value.filters, |filter| Place::at(route, filter))
+            settings: RuleSettings::new(SourceLocation::at(route, rule))
+                .filters(&value.filters, |filter| SourceLocation::at(route, filter))
                 .field("sessionPersistence", value.session_persistence.as_ref())
                 .0,
         }
@@ -97,15 +97,15 @@ pub(super) fn of_grpc(route: &Sourced<GrpcRoute>) -> Vec<Rule<'_>> {
     route.spec.rules.iter().map(rule).collect()
 }
 
-/// What is told of the fields of a rule, and where it is.
-struct Told(Vec<RouteSetting>, Place);
+/// The description of a rule's fields, and the place of the rule.
+struct RuleSettings(Vec<RouteSetting>, SourceLocation);
 
-impl Told {
-    fn new(rule: Place) -> Self {
+impl RuleSettings {
+    fn new(rule: SourceLocation) -> Self {
         Self(Vec::new(), rule)
     }
 
-    fn filters(mut self, filters: &[At<Filter>], place: impl Fn(&At<Filter>) -> Place) -> Self {
+    fn filters(mut self, filters: &[At<Filter>], place: impl Fn(&At<Filter>) -> SourceLocation) -> Self {
         for filter in filters {
             let kind = filter.value.kind.as_str();
             if let Some(name) = FIELDS.iter().copied().find(|field| *field == kind) {
@@ -123,12 +123,13 @@ impl Told {
     }
 }
 
-fn setting(annotation: &'static str, field: &str, value: String, place: Place) -> RouteSetting {
-    let Place { object, file, line, .. } = place;
+fn setting(annotation: &'static str, field: &str, value: String, place: SourceLocation) -> RouteSetting {
+    let SourceLocation { object, file, line, .. } = place;
     RouteSetting { annotation, field: field.to_owned(), value, object, file, line }
 }
 
-/// "If no matches are specified, the default is a prefix path match on `/`, which has the effect of matching every HTTP request."
+/// The matches, or the default: "If no matches are specified, the default is a prefix path match on `/`,
+/// which has the effect of matching every HTTP request."
 fn or_all(matches: Vec<Result<Match, Fault>>) -> Vec<Result<Match, Fault>> {
     if matches.is_empty() { vec![Ok(all())] } else { matches }
 }
@@ -174,7 +175,7 @@ fn grpc_match(one: &GrpcMatch) -> Result<Match, Fault> {
     Ok(taken)
 }
 
-/// The path of a method is `/SERVICE/METHOD`.
+/// The path of a gRPC method: `/SERVICE/METHOD`.
 fn grpc_path(one: &GrpcMethodMatch) -> Result<(PathMatch, String), Fault> {
     let (service, method) = (one.service.as_deref(), one.method.as_deref());
     let path = match (&one.kind, service, method) {
@@ -197,7 +198,8 @@ fn grpc_path(one: &GrpcMethodMatch) -> Result<(PathMatch, String), Fault> {
     Ok((path, written))
 }
 
-/// Names of methods hold letters, digits and underscores; whatever else comes stands for itself.
+/// Escapes a name. Names of methods contain letters, digits and underscores; any other character stands for
+/// itself.
 fn escaped(text: &str) -> String {
     let escape = |char: char| {
         let is_plain = char.is_ascii_alphanumeric() || char == '_';
@@ -216,7 +218,8 @@ fn whole_path(expression: &str) -> Result<PathMatch, InvalidPath> {
     })
 }
 
-/// "If multiple entries specify equivalent names, only the first entry with an equivalent name MUST be considered for a match."
+/// The values to compare. "If multiple entries specify equivalent names, only the first entry with an
+/// equivalent name MUST be considered for a match."
 fn values(
     matches: &[gateway_api::ValueMatch],
     is_same: impl Fn(&str, &str) -> bool,

@@ -1,6 +1,6 @@
-//! What the status of all objects is to say, and the problems that follow from it.
+//! The contents of the status of all objects, and the resulting problems.
 //!
-//! Never in here: who writes it.
+//! Never in here: writing the status.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use super::forebay_status::Judge;
 use super::listener_tls;
 use super::listeners::{Listeners, OwnGateway, OwnSet};
 use super::pieces::Pieces;
-use super::placed::AllPlaced;
 use super::policies::Judged;
 use super::report::{
     AncestorStatus, ClassReport, Condition, GatewayReport, GatewayStatus, ListenerSetStatus, ListenerStatus,
     PolicyStatus, RouteStatus, Subject,
 };
+use super::stored_routes::StoredRoutes;
 use crate::names::NsName;
 use crate::objects::gateway_api::ParentReference;
-use crate::problem::{Place, Problem, Reason};
+use crate::problem::{Problem, Reason, SourceLocation};
 
-/// Makes the report. Parts that are as before keep their pointers.
+/// Makes the report. Unchanged parts keep their pointers.
 pub(super) struct Reporter<'r, 'a> {
     pub(super) listeners: &'r Listeners<'a>,
-    /// How many routes are attached to each listener.
+    /// The number of routes attached to each listener.
     pub(super) counts: &'r [u32],
-    pub(super) routes: &'r AllPlaced,
+    pub(super) routes: &'r StoredRoutes,
     pub(super) pieces: &'r Pieces,
     pub(super) before: &'r GatewayReport,
     pub(super) problems: &'r mut Vec<Problem>,
@@ -106,11 +106,12 @@ impl<'r, 'a> Reporter<'r, 'a> {
             let message = "clients without a valid certificate are served";
             conditions.push(Condition::yes(INSECURE_VALIDATION, "ConfigurationChanged", message));
         }
-        let place = Place::of(gateway.object);
+        let place = SourceLocation::of(gateway.object);
         for fault in [&accepted, &gateway.assigned.unusable, &gateway.unresolved].into_iter().flatten() {
             self.problems.push(problem(&place, "", fault));
         }
-        let places = gateway.object.spec.listeners.iter().map(|one| Place::at(gateway.object, one)).collect();
+        let places =
+            gateway.object.spec.listeners.iter().map(|one| SourceLocation::at(gateway.object, one)).collect();
         GatewayStatus {
             subject: subject(gateway.object),
             conditions,
@@ -128,10 +129,11 @@ impl<'r, 'a> Reporter<'r, 'a> {
     fn set(&mut self, set: &OwnSet<'_>) -> ListenerSetStatus {
         let fault = self.set_fault(set);
         if let Some(fault) = &fault {
-            self.problems.push(problem(&Place::of(set.object), "", fault));
+            self.problems.push(problem(&SourceLocation::of(set.object), "", fault));
         }
         let own = self.of_parent(&ParentKey::Set(set.object.key()));
-        let places = set.object.spec.listeners.iter().map(|one| Place::at(set.object, one)).collect();
+        let places =
+            set.object.spec.listeners.iter().map(|one| SourceLocation::at(set.object, one)).collect();
         ListenerSetStatus {
             subject: subject(set.object),
             conditions: vec![conditions::accepted(fault.as_ref()), conditions::programmed(fault.as_ref())],
@@ -139,7 +141,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
         }
     }
 
-    /// Why a set is not accepted: "accepted if at least one of its listeners is valid".
+    /// The reason for not accepting a set: "accepted if at least one of its listeners is valid".
     fn set_fault(&self, set: &OwnSet<'_>) -> Option<Fault> {
         let none_is_valid = || {
             let own = self.of_parent(&ParentKey::Set(set.object.key()));
@@ -164,7 +166,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
     fn policies(&mut self, policies: &[Judged<'_>]) -> Vec<PolicyStatus> {
         let status = |policy: &Judged<'_>| {
             let gateways = self.gateways_of(&policy.services);
-            let place = Place::of(policy.object);
+            let place = SourceLocation::of(policy.object);
             for fault in policy.accepted.iter().chain(&policy.resolved) {
                 self.problems.push(problem(&place, "", fault));
             }
@@ -190,7 +192,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
     fn forebay_policies(&mut self, policies: &ForebayPolicies) -> Vec<PolicyStatus> {
         let judge = Judge { policies, listeners: self.listeners, routes: self.routes };
         let status = |(at, policy): (usize, &Policy)| {
-            // What is missing is told of where it is needed.
+            // A missing object is reported where it is needed.
             let faults = policy.read.faults.iter().filter(|fault| fault.reason != Reason::Missing);
             self.problems.extend(faults.chain(&policy.read.remarks).cloned());
             let ancestors =
@@ -200,7 +202,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
         policies.all.iter().enumerate().map(status).collect()
     }
 
-    /// The Gateways whose routes lead to one of these Services.
+    /// The Gateways whose routes use one of these Services.
     fn gateways_of(&self, services: &[NsName]) -> Vec<NsName> {
         let leads =
             |at: &&AtParent| at.content(self.pieces).services.iter().any(|one| services.contains(one));
@@ -215,7 +217,7 @@ impl<'r, 'a> Reporter<'r, 'a> {
     fn statuses(
         &mut self,
         own: &[(usize, &Effective<'_>)],
-        places: Vec<Place>,
+        places: Vec<SourceLocation>,
         unusable: Option<&Fault>,
     ) -> Vec<ListenerStatus> {
         let mut statuses = Vec::with_capacity(own.len());
@@ -258,7 +260,7 @@ fn conditions_of(one: &Effective<'_>, unusable: Option<&Fault>) -> Vec<Condition
     conditions
 }
 
-/// Takes over the pointers of what is as before.
+/// Reuses the pointers of unchanged reports.
 fn shared<T: PartialEq>(now: Vec<T>, before: &[Arc<T>], subject: impl Fn(&T) -> &Subject) -> Vec<Arc<T>> {
     let known: HashMap<_, _> = before.iter().map(|it| (&subject(it).object, it)).collect();
     let share = |it: T| match known.get(&subject(&it).object) {

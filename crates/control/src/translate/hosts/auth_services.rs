@@ -1,8 +1,9 @@
-//! The auth services of a host's routes, where a URL leaves it to the host which one is asked (`https://$host/oauth2/auth`).
+//! The auth services of a host's routes if their URL depends on the host (`https://$host/oauth2/auth`).
 //!
-//! What is asked is settled here, before there is any request: no client names who lets it in, and no request waits for the DNS.
+//! The auth service is determined here, before any request: so no client can select the service that admits
+//! it, and no request waits for the DNS.
 //!
-//! Never in here: what is asked, and what becomes of the answer.
+//! Never in here: the content of auth requests, and the handling of their responses.
 
 use std::sync::Arc;
 
@@ -16,15 +17,16 @@ use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{AuthOfHost, AuthPlace, AuthService, DraftRoute, ExternalDraft, NamedPort};
 use crate::translate::upstream_protocol::UpstreamDraft;
 
-/// A rule of a host, as one of its other rules may ask there.
+/// A rule of a host, as a possible target of auth requests from other rules.
 pub(super) struct Asked {
     path: PathMatch,
-    /// The backend; none if not everybody may ask it, or something is done with the request on its way.
+    /// The backend; none if the rule restricts access, or changes requests.
     open: Option<(NamedPort, UpstreamDraft)>,
 }
 
 impl Merge<'_, '_, '_> {
-    /// The rules of the host that an auth service may be behind; none where nobody asks, and where expressions could lead elsewhere.
+    /// The rules of the host at which an auth service may be found; none if no route needs them, or if
+    /// expressions could lead elsewhere.
     pub(super) fn asked_here(&self, drafts: &[Declared]) -> Vec<Asked> {
         let is_asking = |declared: &Declared| {
             let external = declared.draft.access.external.as_ref();
@@ -56,7 +58,8 @@ impl Merge<'_, '_, '_> {
         Some((backend, draft.upstream.clone()))
     }
 
-    /// The auth service of a route; without an address it lets nobody in. Or why the route has to be closed.
+    /// The auth service of a route, or the reason for closing the route. A service without an address admits
+    /// no request.
     pub(super) fn external(
         &mut self,
         external: &ExternalDraft,
@@ -94,8 +97,8 @@ impl Merge<'_, '_, '_> {
         Ok(ExternalAuth { cluster, check })
     }
 
-    /// The service that is behind another rule of this host, where the URL names the host itself: nginx would connect to its own address and
-    /// come to the same rule.
+    /// The service behind another rule of this host, if the URL names the host itself: nginx would connect to
+    /// its own address and match the same rule.
     fn behind_this_host(&mut self, place: &AuthOfHost, check: &Arc<ExternalCheck>) -> Option<ExternalAuth> {
         let is_own = matches!(place.host.parts(), [Part::Variable(variable)] if is_host_asked_for(variable));
         let has_own_port = place.port == if place.is_encrypted { 443 } else { 80 };
@@ -103,14 +106,14 @@ impl Merge<'_, '_, '_> {
         let asked = self.asked_here.iter().filter(|asked| takes(&asked.path, path));
         let asked =
             asked.max_by_key(|asked| (asked.path.path().len(), asked.path.kind() == PathKind::Exact))?;
-        // What takes all paths is there for something else.
+        // A rule for all paths serves another purpose.
         let (backend, upstream) = asked.open.as_ref().filter(|_| asked.path.path() != "/")?;
         let at: (&NsName, &PortRef) = (&backend.service, &backend.port);
         let (cluster, _) = self.clusters.for_questions(at, upstream, self.terms.upstream_tls.as_ref())?;
         Some(ExternalAuth { cluster, check: Arc::clone(check) })
     }
 
-    /// The name that a URL's host has for all requests of a route.
+    /// The host name of the URL, which is the same for all requests of a route.
     fn host_of(&self, place: &AuthOfHost, draft: &DraftRoute) -> Result<String, String> {
         let object = &draft.place.object;
         let mut host = String::new();
@@ -144,7 +147,7 @@ impl Merge<'_, '_, '_> {
     }
 }
 
-/// Whether it stands for the host that is asked for.
+/// Whether the variable's value is the requested host.
 fn is_host_asked_for(variable: &Variable) -> bool {
     match variable {
         Variable::Host | Variable::BestHttpHost | Variable::ServerName => true,

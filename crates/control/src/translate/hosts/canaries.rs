@@ -1,20 +1,21 @@
-//! Canaries: what takes a part of the requests of a host's routes.
+//! Canaries, which receive a share of the requests of a host's routes.
 //!
-//! A canary counts for routes of its own namespace's objects, unless objects may be named across namespaces: otherwise whoever may write an
-//! Ingress anywhere could have the requests of any host.
+//! A canary applies to routes of objects in its own namespace, unless objects may be named across namespaces:
+//! otherwise every author of an Ingress could take over requests of any host.
 
 use std::sync::Arc;
 
 use model::{Action, Backends, Canary, ClusterId, Forward, PathMatch, Route};
 
-use super::{Merge, path_type};
+use super::Merge;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{CanaryClaim, CanaryDraft, DraftRoute};
 
 impl Merge<'_, '_, '_> {
-    /// Gives canaries to the routes with their paths. "The first per mainline is honoured, later ones never get traffic."
+    /// Attaches canaries to the routes with their paths. "The first per mainline is honoured, later ones
+    /// never get traffic."
     ///
-    /// `rest` is the route for paths that no object declares; it has a canary only where its object names a backend for it.
+    /// `rest` is the route for undeclared paths; it gets a canary only if its object names a backend for it.
     pub(super) fn attach_canaries(&mut self, claims: &[CanaryClaim], mut rest: Option<&mut DraftRoute>) {
         for claim in claims {
             for declared in &claim.paths {
@@ -32,7 +33,7 @@ impl Merge<'_, '_, '_> {
                     let message = format!(
                         "path {} ({}) of host {}: {what}: there the canary takes nothing",
                         path.path(),
-                        path_type(path),
+                        path.kind().as_str(),
                         self.name
                     );
                     let problem = Problem::in_place(Severity::Warning, &canary.place, message);
@@ -66,7 +67,7 @@ impl Merge<'_, '_, '_> {
     }
 }
 
-/// Gives a route its canary, or says why it gets none.
+/// Attaches a canary to a route, or reports why the route does not get it.
 fn attach(
     claim: &CanaryClaim,
     path: &PathMatch,
@@ -97,7 +98,7 @@ fn attach(
     None
 }
 
-/// Keeps the canary's name of an old route, by which its metrics are found.
+/// Copies the canary's name from the old route, because metrics are found by this name.
 pub(super) fn take_over_name(route: &mut Route, old: &Route) {
     fn canary(action: &Action) -> Option<&Canary> {
         match action {

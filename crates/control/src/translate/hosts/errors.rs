@@ -1,4 +1,4 @@
-//! What becomes of a route's errors: which statuses are replaced, and by whose responses.
+//! Error pages of a route: the replaced statuses, and the backends of the replacing responses.
 
 use std::sync::Arc;
 
@@ -9,9 +9,10 @@ use crate::translate::claim::{DraftRoute, ErrorsDraft};
 use crate::translate::upstream_protocol::UpstreamDraft;
 
 impl Merge<'_, '_, '_> {
-    /// "For the annotation's codes the annotation default-backend; without it, and always for the global list, `--default-backend-service`
-    /// or the built-in one." The default-backend is asked for pages in clear, and steps in for endpoints in the way that these are spoken
-    /// to.
+    /// The error pages of a route. "For the annotation's codes the annotation default-backend; without it,
+    /// and always for the global list, `--default-backend-service` or the built-in one." The default backend
+    /// delivers pages in clear; as a substitute for missing endpoints it uses the protocol of those
+    /// endpoints.
     pub(super) fn error_pages(&mut self, draft: &DraftRoute, action: &Action) -> Option<Arc<ErrorPages>> {
         let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend } = &draft.errors;
         let own = default_backend.as_ref().and_then(|name| Some((name, self.clusters.first_port(name)?)));

@@ -1,26 +1,26 @@
 //! Claims of guests: objects at a host that an object of another namespace owns.
 //!
-//! The oldest object with a host owns it, and so does its namespace. Only the owner decides the settings of the host as a whole. If
-//! a guest asks for such settings, they are left out and reported. If leaving one out would give access that the guest wants to
-//! restrict, the guest's own routes are closed. ingress-nginx takes the first Ingress that configures a setting, whatever its
-//! namespace.
+//! The oldest object with a host owns it, together with its namespace. Only the owner decides the settings of
+//! the whole host. Settings of a guest for the whole host are left out and reported. If leaving one out would
+//! give access that the guest wants to restrict, the guest's own routes are closed. ingress-nginx uses the
+//! first Ingress that configures a setting, whatever its namespace.
 //!
-//! A guest adds paths that mean nothing to those before it: no other spelling of a path of theirs, and no regular expression, which
-//! could take any path and would make expressions of the owner's paths too.
+//! A guest adds paths that have no meaning for earlier objects: no other spelling of their paths, and no
+//! regular expression, which could match any path and would turn the owner's paths into expressions.
 
 use std::collections::HashMap;
 
 use model::{PathMatch, VerifyClient};
 
-use super::{Claim, DraftRoute, Merge, Standing, locations};
+use super::{Claim, ClaimEffect, DraftRoute, Merge, locations};
 use crate::names::ObjectRef;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::spelling;
 
-/// The paths of a host by what they mean ([`spelling`]), with the number of the claim that has each.
+/// The paths of a host by their meaning ([`spelling`]), each with the number of its claim.
 pub(super) struct Held {
     by_meaning: HashMap<String, usize>,
-    /// Objects of several namespaces claim the host.
+    /// The objects that claim the host belong to several namespaces.
     has_guests: bool,
 }
 
@@ -36,19 +36,20 @@ impl Held {
 }
 
 impl Merge<'_, '_, '_> {
-    /// The owner of the host, if the claim is of another namespace.
+    /// The owner of the host, if the claim belongs to another namespace.
     pub(super) fn owner_before(&self, claim: &Claim) -> Option<ObjectRef> {
         self.owner.clone().filter(|owner| owner.namespace != claim.place.object.namespace)
     }
 
-    /// The owner's `/`, where its object names a backend for the paths that nobody declares.
+    /// Reserves `/` for the owner, if its object names a backend for undeclared paths.
     pub(super) fn hold_root(&mut self, number: usize, rest: &DraftRoute) {
         if self.held.has_guests && rest.backend.is_some() {
             self.held.by_meaning.entry("/".to_owned()).or_insert(number);
         }
     }
 
-    /// Notes the path of a route. Returns the path that a guest's route takes, or why the route is left out.
+    /// Reserves the path of a route. Returns the path of a guest's route, or the reason for leaving the route
+    /// out.
     pub(super) fn hold(
         &mut self,
         route: &DraftRoute,
@@ -94,7 +95,7 @@ impl Merge<'_, '_, '_> {
         Ok(Some(path))
     }
 
-    /// Handles what a guest says about the host as a whole.
+    /// Handles the settings of a guest for the whole host.
     pub(super) fn declare_guest(&mut self, number: usize, claim: &Claim, owner: &ObjectRef) {
         let (words, tls) = (claim.words, &claim.tls);
         self.tell_of_certificate(claim, owner);
@@ -134,10 +135,10 @@ impl Merge<'_, '_, '_> {
             self.tell_guest(claim, owner, Reason::NotOwner, &what);
             denials.push(format!("{} is of another namespace than the host", words.script));
         }
-        self.standings[number] = Standing { has_tls, closed, asks_clients, denials };
+        self.standings[number] = ClaimEffect { has_tls, closed, asks_clients, denials };
     }
 
-    /// Reports that the host shows another certificate than the guest names.
+    /// Reports that the host uses another certificate than the guest names.
     fn tell_of_certificate(&mut self, claim: &Claim, owner: &ObjectRef) {
         let Some(certificate) = &claim.tls.certificate else { return };
         let shown = self.tls.certificate.as_ref().map(|shown| &shown.chain);
@@ -148,7 +149,7 @@ impl Merge<'_, '_, '_> {
         }
     }
 
-    /// Why the guest's routes have to be closed; none if they need not be.
+    /// The reason for closing the guest's routes; none if they stay open.
     fn client_auth_of_guest(&mut self, claim: &Claim, owner: &ObjectRef) -> Option<String> {
         let asked = claim.tls.client_auth.as_ref();
         let asked = asked.filter(|&asked| self.terms.client_auth.as_ref() != Some(asked))?;

@@ -1,7 +1,8 @@
-//! The paths of a host's routes as requests are compared with them, once it is known what all of the host's objects ask for.
+//! The paths of a host's routes in the form that requests are compared with, once the claims of all objects
+//! are known.
 //!
-//! ingress-nginx: if any location of a host asks for regular expressions, or has another rewrite target than its path, all paths of the
-//! host are regular expressions.
+//! ingress-nginx: if any location of a host requests regular expressions, or has another rewrite target than
+//! its path, all paths of the host are regular expressions.
 
 use std::collections::HashSet;
 
@@ -10,17 +11,18 @@ use model::{Expression, PathKind, PathMatch, RequestFilter, Rewrite, StepBudget}
 use super::Declared;
 use crate::translate::claim::DraftRoute;
 
-/// A path of a route, as requests are compared with it.
+/// A path of a route in the form that requests are compared with.
 pub(super) struct Location {
     pub(super) path: PathMatch,
-    /// What is put in place of the paths that it takes.
+    /// The rewrite of the matching paths.
     pub(super) rewrite: Option<RequestFilter>,
 }
 
-/// Ends of expressions that take everything below the text before them, in groups for a rewrite.
+/// Ends of expressions that match every path below the text before them, in groups for a rewrite.
 const TAKES_THE_REST: [&str; 4] = ["(/|$)(.*)", "/?(.*)", "(.*)", ".*"];
 
-/// Whether the paths of these routes are regular expressions. Those of guests never are, nor do they make the owner's so.
+/// Whether the paths of these routes are regular expressions. Paths of guests never are, and do not make the
+/// owner's paths expressions.
 pub(super) fn are_expressions<'d>(drafts: impl IntoIterator<Item = &'d Declared>) -> bool {
     let is_expression =
         |draft: &DraftRoute| draft.uses_regex || texts(draft, false).any(|text| is_rewritten(draft, &text));
@@ -28,8 +30,8 @@ pub(super) fn are_expressions<'d>(drafts: impl IntoIterator<Item = &'d Declared>
     owners.any(|declared| is_expression(&declared.draft))
 }
 
-/// The path of a guest's route: what it says itself, or what its expression begins with, if that takes all that is below and nothing
-/// else. None for any other expression.
+/// The path of a guest's route: its own path, or the beginning of its expression, if the expression matches
+/// exactly the paths below it. None for any other expression.
 pub(super) fn of_guest(draft: &DraftRoute) -> Option<PathMatch> {
     let path = draft.path.path();
     if draft.path.kind() != PathKind::Regex && !draft.uses_regex && !is_rewritten(draft, path) {
@@ -44,7 +46,8 @@ pub(super) fn of_guest(draft: &DraftRoute) -> Option<PathMatch> {
     PathMatch::new(kind, if literal.is_empty() { "/" } else { literal }).ok()
 }
 
-/// Whether an expression of these routes takes a path, or what is below it. One for `/` takes what is left.
+/// Whether an expression of these routes matches a path, or a path below it. An expression for `/` matches
+/// only the remaining paths.
 pub(super) fn are_taken<'d>(owners: impl Iterator<Item = &'d Declared> + Clone, path: &str) -> bool {
     if !are_expressions(owners.clone()) {
         return false;
@@ -52,7 +55,7 @@ pub(super) fn are_taken<'d>(owners: impl Iterator<Item = &'d Declared> + Clone, 
     let texts = owners.flat_map(|declared| texts(&declared.draft, false)).filter(|text| text != "/");
     let below = format!("{}/", path.trim_end_matches('/'));
     texts.filter_map(|text| PathMatch::regex(&text).ok()).any(|taken| {
-        // A path that takes too many steps is the owner's.
+        // A path that takes too many steps belongs to the owner.
         let is_taken = |it: &Expression, path: &str| {
             it.try_match(path.as_bytes(), &StepBudget::default()).unwrap_or(true)
         };
@@ -68,13 +71,14 @@ pub(super) fn plain(draft: &DraftRoute, path: &PathMatch) -> Result<Location, St
     Ok(Location { path: path.clone(), rewrite })
 }
 
-/// The location of all paths, beside guests: their paths are no expressions, and those are asked first.
+/// The location for all other paths, beside guests: a guest's path is no expression, and plain paths are
+/// compared first.
 pub(super) fn beside_guests(location: Location) -> Location {
     let path = if location.path.path() == "/" { PathMatch::root() } else { location.path };
     Location { path, ..location }
 }
 
-/// The order in which they are asked: "by path length descending, then lexicographic descending".
+/// Sorts drafts in the order of comparison: "by path length descending, then lexicographic descending".
 pub(super) fn sort(drafts: &mut [Declared]) {
     drafts.sort_by(|a, b| {
         let (a, b) = (a.draft.path.path(), b.draft.path.path());
@@ -82,13 +86,13 @@ pub(super) fn sort(drafts: &mut [Declared]) {
     });
 }
 
-/// The paths that have the type Exact. A prefix of the same text takes only what lies below it.
+/// The paths of type Exact. A prefix of the same text then matches only the paths below it.
 pub(super) fn exact_paths(drafts: &[Declared]) -> HashSet<String> {
     let paths = drafts.iter().map(|declared| &declared.draft.path);
     paths.filter(|path| path.kind() == PathKind::Exact).map(|path| path.path().to_owned()).collect()
 }
 
-/// The expressions of a route of a host that has them, or why there are none.
+/// The expressions of a route of a host with expressions, or the reason why they cannot be made.
 pub(super) fn expressions(draft: &DraftRoute, exact: &HashSet<String>) -> Result<Vec<Location>, String> {
     let is_exact_too = draft.path.kind() == PathKind::Prefix && exact.contains(draft.path.path());
     let location = |text: String| {
@@ -99,8 +103,9 @@ pub(super) fn expressions(draft: &DraftRoute, exact: &HashSet<String>) -> Result
     texts(draft, is_exact_too).map(location).collect()
 }
 
-/// The texts of a route's expressions. What has a rewrite or asks for expressions keeps its path. Another prefix is two locations in
-/// ingress-nginx: what lies below the path, and the path itself unless another route has it.
+/// The texts of a route's expressions. A route with a rewrite or a requested expression keeps its path.
+/// Another prefix becomes two locations in ingress-nginx: the paths below it, and the path itself unless
+/// another route has it.
 fn texts(draft: &DraftRoute, is_exact_too: bool) -> impl Iterator<Item = String> {
     let path = draft.path.path();
     let stays =
@@ -121,7 +126,7 @@ fn rewrite(draft: &DraftRoute, text: &str) -> Result<Option<RequestFilter>, Stri
     Ok(Some(RequestFilter::Rewrite(Box::new(rewrite))))
 }
 
-/// Whether it stands for itself in an expression too, or for any one character.
+/// Whether the character means itself in an expression too, or any single character.
 pub(super) fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/-_.~%@:!&',;=".contains(&byte)
 }

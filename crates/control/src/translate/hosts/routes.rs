@@ -1,6 +1,6 @@
 //! The routes of a host, made from drafts.
 //!
-//! Never in here: which drafts there are.
+//! Never in here: the selection of drafts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use model::{
 };
 
 use super::locations::{self, Location};
-use super::{Declared, Merge, Standing};
+use super::{ClaimEffect, Declared, Merge};
 use crate::names::ObjectRef;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::claim::{DraftRoute, MirrorDraft, NamedPort};
 
 impl Merge<'_, '_, '_> {
@@ -48,7 +48,7 @@ impl Merge<'_, '_, '_> {
         }
     }
 
-    /// Makes the routes of a draft, and reports what is wrong with its backend. The routes are made in any case.
+    /// Makes the routes of a draft, and reports the fault of its backend. The routes are made in any case.
     fn make(&mut self, declared: &Declared, locations: Vec<Location>, askers: &[ObjectRef]) {
         let Declared { number, draft, is_rest, of_guest: _ } = declared;
         let standing = number.map(|number| self.standings[number].clone()).unwrap_or_default();
@@ -75,7 +75,7 @@ impl Merge<'_, '_, '_> {
         }
     }
 
-    /// How a draft's requests are forwarded, and what is wrong with its backend; none if it has none.
+    /// The action for a draft's requests, and the fault of its backend; none without a backend.
     fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
         if let Some(files) = &draft.files {
             return Some((Action::Files(Box::new(files_of(files, draft, &draft.path))), None));
@@ -106,15 +106,15 @@ impl Merge<'_, '_, '_> {
         Some((Action::Forward(forward), fault))
     }
 
-    /// Adds a route for a location of a draft. A route that does nothing but answer 404 is left out: without it, the answer is 404
-    /// as well.
+    /// Adds a route for a location of a draft. A route that only answers 404 is left out, because the answer
+    /// is also 404 without it.
     fn route(
         &mut self,
         draft: &DraftRoute,
         location: Location,
         action: Action,
         asker: &ObjectRef,
-        standing: &Standing,
+        standing: &ClaimEffect,
     ) {
         let Location { path, rewrite } = location;
         let mut access = self.terms.access(draft, standing);
@@ -167,7 +167,7 @@ impl Merge<'_, '_, '_> {
         self.origins.push(draft.place.clone().into());
     }
 
-    /// What snippets ask for.
+    /// The script of the route, from its snippets.
     fn script(&mut self, draft: &DraftRoute) -> Option<Box<Script>> {
         let host = self.host_script.get_or_init(|| self.terms.host_script(draft)).clone();
         let adds_headers = draft.access.external.is_some();
@@ -175,8 +175,8 @@ impl Merge<'_, '_, '_> {
         (!script.is_empty()).then(|| Box::new(script))
     }
 
-    /// Where copies of a route's requests go.
-    fn mirror(&mut self, draft: &MirrorDraft, place: &Place) -> Mirror {
+    /// The target of the mirrored requests of a route.
+    fn mirror(&mut self, draft: &MirrorDraft, place: &SourceLocation) -> Mirror {
         let (cluster, fault) = self.clusters.for_url(&draft.service);
         if let Some(fault) = fault {
             let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
@@ -192,13 +192,14 @@ fn response_filters(draft: &DraftRoute) -> ResponseFilters {
     ResponseFilters::new(cors.into_iter().chain(headers).collect()).expect("each is of another kind")
 }
 
-/// Which files answer for a path. As with nginx's `alias`, what is named of a path is no part of the files' names.
+/// The files that answer requests of a path. As with nginx's `alias`, the configured part of the path is no
+/// part of the files' names.
 pub(in crate::translate) fn files_of(files: &Files, draft: &DraftRoute, of: &PathMatch) -> Files {
     let path = of.path();
     let strip = match of.kind() {
         _ if draft.rewrite.is_some() || draft.uses_regex => "",
         PathKind::Prefix => path.trim_end_matches('/'),
-        // A path that is one file is that file in the folder.
+        // An exact path is a single file in the folder.
         PathKind::Exact => path.rsplit_once('/').map_or("", |(folder, _)| folder),
         PathKind::Regex => "",
     };

@@ -1,4 +1,4 @@
-//! What holds for all routes of a host.
+//! Settings that hold for all routes of a host.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use model::{
     TlsRedirect, UpstreamTls, VerifyClient,
 };
 
-use super::Standing;
-use crate::problem::Place;
+use super::ClaimEffect;
+use crate::problem::SourceLocation;
 use crate::translate::claim::{AccessDraft, ClientAuthPolicy, DraftRoute, TlsRedirectDraft};
 use crate::translate::ownership::Terms;
 use crate::translate::snippet::OfHost;
@@ -18,40 +18,40 @@ use crate::translate::value::Parsed;
 /// Settings that hold for all routes of a host.
 #[derive(Default)]
 pub(super) struct HostTerms {
-    /// The host is to be served over TLS, whether its certificate can be used or not.
+    /// The host uses TLS, whether its certificate is usable or not.
     pub(super) has_tls: bool,
-    /// The names that its certificate is for.
+    /// The names in its certificate.
     pub(super) certificate_names: Vec<HostName>,
-    /// The same and the host's own; none where it has no further names.
+    /// The names in its certificate and the host's own name; none for a host without aliases.
     pub(super) covered: Option<Arc<[HostName]>>,
-    /// A wildcard host that its name belongs to is served over TLS.
+    /// A wildcard host that matches the name uses TLS.
     pub(super) wildcard_has_tls: bool,
-    /// Where clients are sent that ask for `/`.
+    /// The target of the redirect for requests of `/`.
     pub(super) app_root: Option<Template>,
-    /// Why all its routes are closed.
+    /// The reasons for closing all routes of the host.
     pub(super) denials: Vec<String>,
-    /// The verification of client certificates, or why the host is closed.
+    /// The verification of client certificates, or the reason for closing the host.
     pub(super) client_auth: Option<Parsed<ClientAuthPolicy>>,
-    /// What a snippet says of the host.
+    /// The contents of the snippet for the host.
     pub(super) script: Option<Arc<OfHost>>,
     /// TLS towards endpoints, for routes that do not configure it themselves.
     pub(super) upstream_tls: Option<Arc<UpstreamTls>>,
 }
 
 impl HostTerms {
-    pub(super) fn redirect(&self, draft: &TlsRedirectDraft, standing: &Standing) -> Option<RequestFilter> {
+    pub(super) fn redirect(&self, draft: &TlsRedirectDraft, standing: &ClaimEffect) -> Option<RequestFilter> {
         let TlsRedirectDraft { always, redirect } = draft;
         let has_tls = self.has_tls || standing.has_tls || self.wildcard_has_tls;
-        // A client certificate is shown only in a handshake with Forebay, so that a redirect has to ignore what a proxy in front
-        // says of TLS.
+        // Only a handshake with Forebay itself contains a client certificate, so the redirect has to ignore
+        // headers of a proxy in front of it.
         let believes_hops = !self.requires_certificate();
         let only_for = self.covered.clone().filter(|_| !always);
         let redirect = TlsRedirect { believes_hops, only_for, ..redirect.clone() };
         (*always || has_tls).then_some(RequestFilter::TlsRedirect(redirect))
     }
 
-    /// Who may use a route. Its auth service is a cluster, which is still to be found.
-    pub(super) fn access(&self, draft: &DraftRoute, standing: &Standing) -> Access {
+    /// The access rules of a route. The cluster of its auth service is added later.
+    pub(super) fn access(&self, draft: &DraftRoute, standing: &ClaimEffect) -> Access {
         let unavailable = unavailable(draft.denials.iter().chain(&self.denials).chain(&standing.denials));
         let (forbidden, client_certificate) = match (&standing.closed, &self.client_auth) {
             (Some(why), _) | (None, Some(Err(why))) => (Some(why.clone()), None),
@@ -76,18 +76,18 @@ impl HostTerms {
         }
     }
 
-    /// Settings of routes of other kinds of objects too, if there are any.
+    /// Settings that hold also for routes of other kinds of objects, if any exist.
     pub(super) fn of_all_routes(&self) -> Option<Arc<Terms>> {
-        let bare = DraftRoute::new(PathMatch::root(), None, Place::of_proxy());
+        let bare = DraftRoute::new(PathMatch::root(), None, SourceLocation::of_proxy());
         let terms = Terms {
-            access: self.access(&bare, &Standing::default()),
+            access: self.access(&bare, &ClaimEffect::default()),
             script: self.host_script(&bare),
             app_root: self.app_root.clone(),
         };
         (terms != Terms::default()).then(|| Arc::new(terms))
     }
 
-    /// Which clients are let in where nothing is said of them for the place itself.
+    /// The networks of admitted clients, for a place without rules of its own.
     fn networks(&self, draft: &DraftRoute) -> Option<Networks> {
         let of_host = self.script.iter().chain(&draft.script.global).flat_map(|script| &script.rules);
         let rules: Arc<[AddressRule]> = of_host.copied().collect();
@@ -98,10 +98,11 @@ impl HostTerms {
         Some(Networks { rules, ..Networks::default() })
     }
 
-    /// What is done with all requests to the host, whichever route they are for; none if nothing is.
+    /// The script for all requests of the host, whatever their route; none without any step.
     pub(super) fn host_script(&self, draft: &DraftRoute) -> Option<Arc<HostScript>> {
         let mut script = HostScript::default();
-        // ingress-nginx writes the snippet of an Ingress, then its locations with what they ask of the server, then that of the ConfigMap.
+        // ingress-nginx writes the snippet of an Ingress, then its locations with their server directives,
+        // then the snippet of the ConfigMap.
         script.steps_before_app_root = self.script.as_ref().map_or(0, |one| one.script.block.steps.len());
         for OfHost { script: one, .. } in self.script.iter().chain(&draft.script.global).map(|one| &**one) {
             script.block.steps.extend_from_slice(&one.block.steps);
@@ -114,7 +115,7 @@ impl HostTerms {
         (script != HostScript::default()).then(|| Arc::new(script))
     }
 
-    /// Whether clients have to show a certificate.
+    /// Whether clients need a certificate.
     fn requires_certificate(&self) -> bool {
         let policy = self.client_auth.as_ref().and_then(|policy| policy.as_ref().ok());
         policy.is_some_and(|policy| policy.auth.verify == VerifyClient::On)

@@ -1,4 +1,4 @@
-//! Clients whose behaviour is far off the others'.
+//! Handling of clients whose behaviour is far from that of the others.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
@@ -23,25 +23,26 @@ annotations! {
         "What identifies a client for `forebay.io/abuse`, such as `$http_x_api_key`; if empty, the address.";
 }
 
-/// Time for which a client may be slower than the least rate at first, unless the key says otherwise.
+/// Grace time at the beginning, in which a client may be slower than the least rate, unless the key sets
+/// another.
 const RATE_GRACE: Duration = Duration::from_secs(10);
 
-/// The zone of keys that the `ConfigMap` sets.
+/// The zone of the `ConfigMap`'s key.
 pub(in crate::translate) const OF_ALL: u64 = 0;
 
-/// Settings of what is done about such clients.
+/// Settings of the handling of such clients.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     pub(in crate::translate) mode: Mode,
     pub(in crate::translate) key: Key,
 }
 
-/// What tells clients apart; none for their addresses.
+/// The value that identifies a client; none for its address.
 #[derive(Clone, Debug)]
 pub(in crate::translate) enum Key {
-    /// As the `ConfigMap` says.
+    /// The key of the `ConfigMap`.
     OfAll(Option<Arc<AbuseKey>>),
-    /// As an Ingress says.
+    /// The key of an Ingress.
     Own(Option<Template>),
 }
 
@@ -51,7 +52,8 @@ impl Default for Key {
     }
 }
 
-/// Values of an Ingress's own key are told apart by namespace: who owns another one may say what it likes to its hosts.
+/// Applies the settings to a route. Values of an Ingress's own key are separate for each namespace, because
+/// the owner of another namespace may send any value to its own hosts.
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let key = match &settings.key {
         Key::OfAll(key) => key.clone(),
@@ -64,13 +66,13 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.abuse = Abuse { mode: settings.mode, key };
 }
 
-/// What tells clients apart everywhere.
+/// Parses the value that identifies a client at all hosts.
 pub(in crate::translate) fn key(text: &str) -> Parsed<Option<Arc<AbuseKey>>> {
     Ok(template(text)?.map(|template| Arc::new(AbuseKey { template, zone: OF_ALL })))
 }
 
-/// A text whose value is the same from the beginning of a request to its end: it is looked at before a request is let in, and counted for when
-/// it is over.
+/// Parses a text whose value stays the same during a request: it is read before the request is admitted, and
+/// again when it ends.
 fn template(text: &str) -> Parsed<Option<Template>> {
     let is_settled = |variable: &Variable| {
         !matches!(
@@ -114,12 +116,12 @@ fn template(text: &str) -> Parsed<Option<Template>> {
     Ok(template)
 }
 
-/// A whole number, of which 0 is no bound.
+/// Parses a whole number; 0 means no bound.
 pub(in crate::translate) fn bound(text: &str) -> Parsed<Option<NonZeroU32>> {
     value::number(text.trim()).map(NonZeroU32::new)
 }
 
-/// Bytes a second, of which 0 is no bound, and after a colon the grace: `240`, `1k:5s`.
+/// Parses bytes per second, where 0 means no bound, and the grace time after a colon: `240`, `1k:5s`.
 pub(in crate::translate) fn rate(text: &str) -> Parsed<Option<MinRate>> {
     let (bytes, grace) = text.split_once(':').map_or((text, None), |(bytes, grace)| (bytes, Some(grace)));
     let grace = grace.map_or(Ok(RATE_GRACE), |grace| value::duration(grace.trim()))?;

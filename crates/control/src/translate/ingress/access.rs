@@ -22,12 +22,12 @@ annotations! {
         "Former name of `allowlist-source-range`.", Medium;
 }
 
-/// Which clients are let in by their addresses.
+/// Settings of access by client address.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     pub(in crate::translate) allowed: Option<Arc<AddressSet>>,
     pub(in crate::translate) denied: Option<Arc<AddressSet>>,
-    /// Clients that are refused where there is neither of the lists.
+    /// Clients that are refused if neither of the lists is given.
     pub(in crate::translate) blocked: Option<Arc<AddressSet>>,
     pub(super) satisfy: Satisfy,
 }
@@ -41,7 +41,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.access.satisfy = *satisfy;
 }
 
-/// Networks and addresses, separated by commas, of which none may be empty or unreadable.
+/// Parses networks and addresses, separated by commas. An empty or invalid item makes the whole list invalid.
 pub(in crate::translate) fn address_set(text: &str) -> Parsed<Option<Arc<AddressSet>>> {
     let networks = text.split(',').map(|item| value::network(item.trim())).collect::<Parsed<Vec<IpNet>>>()?;
     Ok(Some(Arc::new(AddressSet::new(&networks))))

@@ -36,7 +36,7 @@ annotations! {
         "Secure of the affinity cookie.";
 }
 
-/// Settings of session affinity. Those of the cookie count only where affinity is on.
+/// Settings of session affinity. Those of the cookie have an effect only if affinity is on.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     is_on: bool,
@@ -46,7 +46,7 @@ pub(in crate::translate) struct Settings {
 }
 
 impl Settings {
-    /// What is asked of the Services that the Ingress names.
+    /// The affinity for the Services that the Ingress names.
     pub(super) fn of_backends(&self) -> Option<Arc<Affinity>> {
         let Self { is_on, mode, change_on_failure, cookie } = self;
         is_on.then(|| {
@@ -62,7 +62,7 @@ impl Settings {
     }
 }
 
-/// "Cookie is set only on locations of the annotated Ingress."
+/// Applies the settings to a route. "Cookie is set only on locations of the annotated Ingress."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.sets_affinity_cookie = settings.is_on;
 }
@@ -83,7 +83,7 @@ fn cookie_text(text: Parsed<String>) -> Parsed<CookieText> {
     CookieText::new(&text?).map_err(|why| why.to_string())
 }
 
-/// The word as it was written, in whatever letter case.
+/// The unchanged word, in any letter case.
 fn same_site(text: &str) -> Parsed<String> {
     let word = text.trim();
     let is_known = ["none", "lax", "strict"].iter().any(|known| word.eq_ignore_ascii_case(known));

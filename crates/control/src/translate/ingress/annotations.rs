@@ -1,7 +1,7 @@
-//! The table of annotations, and the settings that the annotations of an Ingress make.
+//! The table of annotations, and the settings that result from the annotations of an Ingress.
 //!
-//! A value is parsed into a typed field or refused; none is ever inserted into a text. If an annotation restricts access and cannot
-//! be enforced, what it guards is closed.
+//! A value is parsed into a typed field or refused; none is ever inserted into a text. If an annotation
+//! restricts access and cannot be enforced, the locations that it protects are closed.
 
 use super::Settings;
 use super::annotation::{Annotation, BadValue, Effect};
@@ -19,7 +19,7 @@ use crate::translate::value;
 
 /// All annotations, by concern.
 const CONCERNS: &[&[Annotation]] = &[
-    // One a line.
+    // This comment makes rustfmt put each concern on its own line.
     access::ANNOTATIONS,
     affinity::ANNOTATIONS,
     auth::ANNOTATIONS,
@@ -56,10 +56,10 @@ pub(crate) const SECRETS: &[&str] = &["auth-secret", "auth-tls-secret", "proxy-s
 pub(crate) const CONFIGMAPS: &[&str] =
     &["auth-proxy-set-headers", "custom-headers", "fastcgi-params-configmap"];
 
-/// Of both, those that need no namespace for the one of the Ingress.
+/// The annotations among both that may omit the namespace, which is then that of the Ingress.
 pub(crate) const NAMED_NEARBY: &[&str] = &["auth-secret", "fastcgi-params-configmap"];
 
-/// Names from other or older controllers that are common in manifests and that ingress-nginx ignores too.
+/// Names from other or older controllers that are common in manifests, and that ingress-nginx ignores too.
 const CARRIED_OVER: &[(&str, &str)] = &[
     ("add-hosts", "name the hosts in spec.rules"),
     ("client-header-buffer-size", "it is a key of the ConfigMap"),
@@ -142,7 +142,7 @@ pub(super) fn is_given(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> 
     ingress.metadata.annotations.get(&format!("{prefix}/{name}")).is_some()
 }
 
-/// The annotation without which ingress-nginx does not even look at another one, if the Ingress lacks it.
+/// The annotation without which ingress-nginx ignores another one, if the Ingress lacks it.
 fn missing_leader(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> Option<&'static str> {
     let leaders: &[_] = match name {
         "auth-secret-type" => &["auth-type"],
@@ -156,7 +156,7 @@ fn missing_leader(ingress: &Sourced<Ingress>, prefix: &str, name: &str) -> Optio
     leaders.iter().copied().find(|leader| is_missing(leader))
 }
 
-/// What becomes of each annotation of an Ingress that has our prefix and a name that ingress-nginx knows.
+/// The effect of each annotation of an Ingress that has our prefix and a name that ingress-nginx knows.
 pub(in crate::translate) fn judge(
     ingress: &Sourced<Ingress>,
     options: &Options,
@@ -213,19 +213,19 @@ fn outcome(annotation: &Annotation, value: &str) -> Outcome {
         },
         _ if is_default(value, annotation.default) => Outcome::Works,
         Effect::Ignored(why) => Outcome::WithoutEffect(why.to_owned()),
-        // What it is another name of has been looked up.
+        // Aliases have been resolved before.
         Effect::AliasOf(_) => Outcome::Works,
     }
 }
 
-/// Annotations for which ingress-nginx has values that Forebay does not support.
+/// Annotations for which Forebay supports fewer values than ingress-nginx.
 const FEWER_VALUES: &[&str] = &["proxy-ssl-ciphers", "proxy-ssl-protocols"];
 
-/// Annotations of which an empty value is no absent one, unless it has their former name.
+/// Annotations whose empty value differs from an absent one, unless the former name is used.
 const EMPTY_IS_BAD: &[&str] = &["allowlist-source-range", "denylist-source-range"];
 
-/// Most unknown annotations of one Ingress for which a similar name is suggested. A suggestion takes some hundred microseconds, and
-/// the 256 KiB that Kubernetes allows hold thousands of annotations.
+/// The most unknown annotations of one Ingress for which a similar name is suggested. A suggestion takes some
+/// hundred microseconds, and the 256 KiB that Kubernetes allows hold thousands of annotations.
 const HINTS_MAX: usize = 16;
 
 type Finding = Option<(Severity, Reason, String)>;
@@ -237,7 +237,7 @@ fn apply(settings: &mut Settings, key: &str, name: &str, value: &At<String>, hin
     }
 }
 
-/// Makes the value of an annotation part of the settings.
+/// Applies the value of an annotation to the settings.
 fn take(
     settings: &mut Settings,
     annotation: &Annotation,
@@ -272,12 +272,13 @@ fn take(
         Effect::Ignored(why) => {
             Some((Severity::Notice, Reason::NoEffect, format!("annotation {key} has no effect: {why}")))
         }
-        // What it is another name of has been looked up.
+        // Aliases have been resolved before.
         Effect::AliasOf(_) => None,
     }
 }
 
-/// "The mainline's annotations hold for the canary's requests." A bad value has the Ingress ignored all the same.
+/// The remark about a canary's annotation without effect: "The mainline's annotations hold for the canary's
+/// requests." An invalid value still has the Ingress ignored.
 fn without_effect(
     settings: &mut Settings,
     annotation: &Annotation,
@@ -299,7 +300,7 @@ fn without_effect(
     (Severity::Notice, Reason::NoEffect, message)
 }
 
-/// Does what ingress-nginx does about a value that cannot be read.
+/// Handles an invalid value as ingress-nginx does.
 fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -> (Severity, String) {
     match bad_value {
         BadValue::Passed => (Severity::Warning, format!("{what}; the default is used")),
@@ -314,7 +315,8 @@ fn refuse(settings: &mut Settings, bad_value: BadValue, key: &str, what: &str) -
     }
 }
 
-/// "With risk level Critical but allow-snippet-annotations false only the snippets are dropped."
+/// The problem of a dropped snippet: "With risk level Critical but allow-snippet-annotations false only the
+/// snippets are dropped."
 fn dropped(key: &str) -> (Severity, Reason, String) {
     let message = format!(
         "annotation {key} is ignored, as by ingress-nginx: allow-snippet-annotations of the ConfigMap is not \"true\""
@@ -340,7 +342,7 @@ fn unknown_own(key: &str, name: &str) -> (Severity, Reason, String) {
     (Severity::Warning, Reason::NoEffect, format!("annotation {key} is unknown, and has no effect{hint}"))
 }
 
-/// The name that counts where an annotation is given under both of its names.
+/// The current name of an annotation with a former name.
 fn newer_name(name: &str) -> Option<&'static str> {
     let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
     match ANNOTATIONS[at].effect {
@@ -349,7 +351,7 @@ fn newer_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The annotation with this name, which has no prefix.
+/// The annotation with this name without prefix.
 pub(in crate::translate) fn named(name: &str) -> Option<&'static Annotation> {
     let at = ANNOTATIONS.binary_search_by_key(&name, |annotation| annotation.name).ok()?;
     match ANNOTATIONS[at].effect {
@@ -389,7 +391,7 @@ const fn sorted_by_name() -> [&'static Annotation; COUNT] {
     table
 }
 
-/// `a < b` for texts, which constants cannot compute otherwise.
+/// Compares two texts (`a < b`), because constants have no other way to compare texts.
 const fn comes_before(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
@@ -426,11 +428,11 @@ mod tests {
         assert!(CARRIED_OVER.iter().all(|(name, _)| named(name).is_none()));
     }
 
-    /// If the parser refused a default, writing it out would be reported as a problem.
+    /// If the parser refused a default, a user who writes it out would get a problem.
     #[test]
     fn defaults_of_supported_annotations_are_what_holds_anyway() {
         for annotation in ANNOTATIONS {
-            // These beat what the ConfigMap says, with whatever value.
+            // These annotations override the ConfigMap, whatever their value is.
             let beats_all =
                 ["enable-modsecurity", "enable-opentelemetry", "opentelemetry-trust-incoming-span"];
             let is_default = !beats_all.contains(&annotation.name);
@@ -458,7 +460,7 @@ mod tests {
                 || annotation.name.ends_with("-snippet") && annotation.name != "stream-snippet"
                 || ["allowlist-source-range", "denylist-source-range", "satisfy", "enable-modsecurity"]
                     .contains(&annotation.name);
-            // What is supported is enforced, or closes what it guards.
+            // A supported annotation is enforced, or closes the locations that it protects.
             assert!(annotation.is_supported() || !guards, "{}", annotation.name);
         }
     }

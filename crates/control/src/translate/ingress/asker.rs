@@ -1,43 +1,47 @@
-//! Who asks for settings, as the readers of settings see it: an Ingress with its annotations, or what policies say for a rule of a route.
+//! The asker of settings, as the readers of settings use it: an Ingress with its annotations, or the policies
+//! of a route's rule.
 //!
-//! Settings are named by their annotations, without a prefix. Never in here: what a setting means.
+//! Settings have the names of their annotations, without a prefix. Never in here: the meaning of a setting.
 
-use crate::problem::{Place, Problem, Severity};
+use crate::problem::{Problem, Severity, SourceLocation};
 
-/// Who asks for settings.
+/// An object, or a group of policies, with settings.
 pub(in crate::translate) trait Asker {
-    /// The namespace of what is named without one.
+    /// The namespace of objects that are named without one.
     fn namespace(&self) -> &str;
 
     /// The place of the asker as a whole.
-    fn place(&self) -> Place;
+    fn place(&self) -> SourceLocation;
 
-    /// Where a setting is given; none if it is not.
-    fn given(&self, name: &str) -> Option<Place>;
+    /// The place of a setting; none if it is not given.
+    fn given(&self, name: &str) -> Option<SourceLocation>;
 
-    /// The names of all settings that are given.
+    /// The text of a setting; none if it is not given.
+    fn value(&self, name: &str) -> Option<&str>;
+
+    /// The names of all given settings.
     fn names(&self) -> Vec<&str>;
 
-    /// What the asker calls a setting, beside others of its own: `auth-url`.
+    /// The name of a setting beside others of the asker: `auth-url`.
     fn short(&self, name: &str) -> String;
 
-    /// What a setting is called where it is given: `nginx.ingress.kubernetes.io/auth-url`.
+    /// The full name of a setting: `nginx.ingress.kubernetes.io/auth-url`.
     fn key(&self, name: &str) -> String;
 
-    /// The same with what it is: `annotation nginx.ingress.kubernetes.io/auth-url`.
+    /// The full name with its kind: `annotation nginx.ingress.kubernetes.io/auth-url`.
     fn called(&self, name: &str) -> String;
 
-    /// What is closed where a setting cannot be enforced.
+    /// The name of the part that is closed if a setting cannot be enforced.
     fn closed(&self) -> &'static str;
 }
 
 impl dyn Asker + '_ {
-    /// A problem of a setting, which is that of the whole asker where the setting is not given.
+    /// A problem of a setting, or of the whole asker if the setting is not given.
     pub(super) fn problem(&self, severity: Severity, name: &str, message: impl Into<String>) -> Problem {
         Problem::in_place(severity, &self.given(name).unwrap_or_else(|| self.place()), message)
     }
 
-    /// What is said where a setting closes what asks for it.
+    /// The message about a setting that closes routes of the asker.
     pub(super) fn closing(&self, what: &str, why: &str) -> String {
         format!("{what}: {why}: {} return 503", self.closed())
     }

@@ -6,11 +6,9 @@ pub(in crate::translate) mod external;
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
-use super::named::Fault;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Fault, Findings, Resolve};
+use crate::problem::Severity;
 use crate::translate::claim::{DraftRoute, ExternalDraft};
-use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, set};
 use external::External;
 use model::{AuthScript, BasicAuth};
@@ -56,15 +54,18 @@ annotations! {
         "Whether the ConfigMap's `global-auth-url` is asked.";
 }
 
+/// Name of the annotation with the users.
+const SECRET: &str = "auth-secret";
+
 /// Settings of authentication.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     basic: basic::Settings,
     own: External,
-    /// `global-auth-*` of the `ConfigMap`.
+    /// The keys `global-auth-*` of the `ConfigMap`.
     pub(in crate::translate) global: External,
     asks_global: bool,
-    /// Beginnings of the paths of rules that nobody is asked for.
+    /// Path prefixes of rules without authentication.
     pub(in crate::translate) except: Vec<String>,
 }
 
@@ -80,68 +81,64 @@ impl Default for Settings {
     }
 }
 
-/// What authentication comes to, with the objects that it needs looked up.
+/// The result of the settings, after looking up the objects that they name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     basic: Option<BasicAuth>,
     external: Option<ExternalDraft>,
-    /// Why the locations have to be closed.
+    /// The reasons for closing the locations.
     denials: Vec<String>,
 }
 
 impl Settings {
-    /// Takes what a snippet does with the question to the Ingress' own auth service.
+    /// Sets the snippet for requests to the Ingress's own auth service.
     pub(super) fn set_own_script(&mut self, script: Option<Arc<AuthScript>>) {
         self.own.script = script;
     }
 
-    /// Takes the variables that a snippet of the locations takes from the response of an auth service.
+    /// Sets the variables that a snippet of the locations reads from the response of an auth service.
     pub(super) fn set_variables(&mut self, variables: &[(Arc<str>, String)]) {
         self.own.variables = variables.to_vec();
         self.global.variables = variables.to_vec();
     }
+}
 
-    /// Looks up what authentication needs.
-    pub(super) fn resolve(
-        &self,
-        asker: &dyn Asker,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-        problems: &mut Vec<Problem>,
-    ) -> Resolved {
+impl Resolve for Settings {
+    type Resolved = Resolved;
+
+    /// Looks up the objects that authentication needs.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) -> Resolved {
+        let asker = context.asker;
         let mut resolved = Resolved::default();
         let mut close = |what: String, name: &str, (reason, why): Fault| {
             let problem = asker.problem(Severity::Error, name, asker.closing(&what, &why));
-            problems.push(problem.because(reason));
+            findings.problems.push(problem.because(reason));
             resolved.denials.push(format!("{what} cannot be enforced"));
         };
-        match self.basic.draft(asker.namespace(), crosses_namespaces, inputs) {
+        match self.basic.draft(context) {
             Ok(basic) => resolved.basic = basic,
-            Err((name, fault)) => close(asker.called(name), name, fault),
+            Err(fault) => close(asker.called(SECRET), SECRET, fault),
         }
         let is_own = self.own.url.is_some();
         let external = if is_own { &self.own } else { &self.global };
         if external.url.is_some() && (is_own || self.asks_global) {
-            let namespace = Some(asker.namespace()).filter(|_| !crosses_namespaces);
-            match external.draft(namespace, inputs) {
+            match external.draft(context) {
                 Ok(draft) => resolved.external = Some(draft),
                 Err((name, fault)) if is_own => close(asker.called(name), name, fault),
                 Err((name, fault)) => close(format!("key global-{name}"), "", fault),
             }
         }
         if self.basic.is_without_effect() {
-            let called = asker.called("auth-secret");
-            let kind = asker.short("auth-type");
+            let (called, kind) = (asker.called(SECRET), asker.short("auth-type"));
             let message = format!("{called} has no effect without {kind}: nobody is asked for a password");
-            let place = asker.given("auth-secret");
-            let problem = place.map(|place| Problem::in_place(Severity::Warning, &place, message));
-            problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
+            findings.problems.extend(context.without_effect(SECRET, message));
         }
         resolved
     }
 }
 
-/// "no-auth-locations compares the rule's path and lifts every auth there."
+/// Applies authentication to a route. "no-auth-locations compares the rule's path and lifts every auth
+/// there."
 pub(super) fn apply(settings: &Settings, resolved: &Resolved, route: &mut DraftRoute) {
     if settings.except.iter().any(|prefix| route.path.path().starts_with(prefix.as_str())) {
         return;

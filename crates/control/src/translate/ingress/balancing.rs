@@ -1,4 +1,4 @@
-//! How endpoints are picked. It holds for a Service's port, whichever route goes there.
+//! Load balancing settings, which apply to a Service's port, whatever route uses it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use model::template::Template;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "load-balance", Location, "round_robin", Supported(|s, v| set(&mut s.balancing.balance, value::balance(v))), IgnoresIngress,
@@ -23,26 +23,27 @@ annotations! {
         "Endpoints in a group.";
 }
 
-/// Settings of the pick by a hash.
+/// Settings of load balancing by hash.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     key: Option<Template>,
     has_subsets: bool,
-    /// None for the default.
+    /// The size of a subset; none for the default.
     subset_size: Option<usize>,
 }
 
 const SUBSET_SIZE: usize = 3;
 
 impl Settings {
-    /// What is asked of the Services that the Ingress names.
+    /// The hash settings for the Services that the Ingress names.
     pub(super) fn of_backends(&self) -> Option<Arc<HashBy>> {
         let subset = self.has_subsets.then_some(self.subset_size.unwrap_or(SUBSET_SIZE));
         self.key.clone().map(|key| Arc::new(HashBy { key, subset }))
     }
 
-    /// A variable that nobody knows is no bad value in ingress-nginx, but is empty in each request.
-    fn read_key(&mut self, text: &str) -> Taken {
+    /// Reads the key. An unknown variable is not invalid in ingress-nginx, but has an empty value in each
+    /// request.
+    fn read_key(&mut self, text: &str) -> Applied {
         let text = value::characters(text, value::VARIABLE)?;
         match Template::parse(&text) {
             Ok(key) => {
@@ -54,7 +55,7 @@ impl Settings {
     }
 }
 
-/// Zero, less, and the default itself stand for the default.
+/// Parses the size. Zero, negative numbers, and the default itself stand for the default.
 fn subset_size(text: &str) -> Parsed<Option<usize>> {
     let size: i64 = value::number(text)?;
     Ok(usize::try_from(size).ok().filter(|&size| size > 0 && size != SUBSET_SIZE))

@@ -1,10 +1,10 @@
-//! Bodies of requests, and the version of HTTP in which endpoints get them.
+//! Request bodies, and the version of HTTP towards endpoints.
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, Parsed, Taken, positive, set};
+use crate::translate::value::{self, Applied, Parsed, positive, set};
 
 annotations! {
     "client-body-buffer-size", Location, "8k", Supported(buffer_size), IgnoresIngress,
@@ -17,14 +17,14 @@ annotations! {
         "Reads request bodies before endpoints are contacted.";
 }
 
-/// Settings of requests' bodies.
+/// Settings of request bodies.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     /// Longest body, in bytes; none for no limit.
     pub(in crate::translate) bytes_max: Option<u64>,
-    /// Bodies are read whole before an endpoint is asked.
+    /// Bodies are read completely before an endpoint gets the request.
     pub(in crate::translate) are_buffered: bool,
-    /// Bytes of such a body that are kept in memory.
+    /// Bytes of such a body that stay in memory.
     pub(in crate::translate) buffer_bytes: u64,
     pub(in crate::translate) uses_http_1_0: bool,
 }
@@ -41,8 +41,9 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.transfer.uses_http_1_0 = settings.uses_http_1_0;
 }
 
-/// ingress-nginx leaves spaces out of its check, and uses only a value that nginx can read as it is.
-fn buffer_size(settings: &mut super::Settings, text: &str) -> Taken {
+/// Reads the size. ingress-nginx ignores spaces in its check, and uses only a value that nginx can parse
+/// unchanged.
+fn buffer_size(settings: &mut super::Settings, text: &str) -> Applied {
     match value::size(text) {
         Err(why) if is_let_through(text) => {
             Ok(Some(format!("{why}; the default is used, as by ingress-nginx")))
@@ -51,7 +52,7 @@ fn buffer_size(settings: &mut super::Settings, text: &str) -> Taken {
     }
 }
 
-/// Whether ingress-nginx lets a text through as a size: digits and a letter, with spaces anywhere.
+/// Whether ingress-nginx accepts a text as a size: digits and a letter, with spaces anywhere.
 fn is_let_through(text: &str) -> bool {
     let bare = text.replace(' ', "");
     let digits = bare.strip_suffix(['b', 'k', 'm', 'g', 'B', 'K', 'M', 'G']).unwrap_or(&bare);

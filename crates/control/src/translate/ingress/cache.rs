@@ -1,4 +1,4 @@
-//! Responses that are kept and given again: the cache of a location.
+//! The cache of a location: its settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +8,7 @@ use model::{CacheBypass, CacheKeyQuery, CachePolicy};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
@@ -39,24 +38,24 @@ annotations! {
 pub(in crate::translate) struct Settings {
     pub(in crate::translate) is_on: bool,
     pub(in crate::translate) policy: CachePolicy,
-    /// There is memory to keep responses in.
+    /// The process has memory for cached responses.
     pub(in crate::translate) has_memory: bool,
-    /// There are others to share it with.
+    /// Other replicas exist with which to share the cache.
     pub(in crate::translate) has_replicas: bool,
 }
 
-/// Why a cache is not shared that is to be.
+/// The reason why a cache is not shared although it should be.
 const NOT_SHARED: &str = "there is nobody to share a cache with without --replicas-service, --replicas-secret and POD_IP, nor with \
     use-proxy-protocol; each replica keeps its own";
 
 impl Settings {
-    /// Whether it is kept to itself though it is to be shared.
+    /// Whether each replica has its own cache although the cache should be shared.
     fn is_unshared(&self) -> bool {
         self.is_on && self.has_memory && self.policy.is_shared && !self.has_replicas
     }
 }
 
-/// Why the cache that the `ConfigMap` asks for is not shared.
+/// The reason why the cache of the `ConfigMap` is not shared.
 pub(in crate::translate) fn unshared_for_all(settings: &Settings) -> Option<&'static str> {
     settings.is_unshared().then_some(NOT_SHARED)
 }
@@ -67,18 +66,23 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.cache = is_on.then(|| Arc::new(CachePolicy { is_shared, ..settings.policy.clone() }));
 }
 
-/// Tells who asks for a cache that nothing is kept.
-pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
-    let shared = asker.given("cache-shared").filter(|_| settings.is_unshared());
-    if let Some(place) = shared {
-        let message = format!("{}: {NOT_SHARED}", asker.called("cache-shared"));
-        return Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect));
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Reports a cache that is not there, or not shared.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        let called = |name| context.asker.called(name);
+        let mut problem = None;
+        if self.is_unshared() {
+            problem =
+                context.without_effect("cache-shared", format!("{}: {NOT_SHARED}", called("cache-shared")));
+        }
+        if problem.is_none() && self.is_on && !self.has_memory {
+            let why = "there is no cache without --cache-memory; requests are served without one";
+            problem = context.without_effect("cache", format!("{}: {why}", called("cache")));
+        }
+        findings.problems.extend(problem);
     }
-    let place = asker.given("cache").filter(|_| settings.is_on && !settings.has_memory)?;
-    let what = asker.called("cache");
-    let message =
-        format!("{what}: there is no cache without --cache-memory; requests are served without one");
-    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
 }
 
 pub(in crate::translate) fn default_ttl(text: &str) -> Parsed<Option<Duration>> {

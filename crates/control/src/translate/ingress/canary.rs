@@ -1,11 +1,11 @@
-//! Canary Ingresses, which take a part of the requests of another Ingress' paths.
+//! Canary Ingresses, which receive a share of the requests for another Ingress's paths.
 
 use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight, Expression};
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "affinity-canary-behavior", Ingress, "sticky", Supported(|s, v| set(&mut s.canary.is_legacy, is_legacy(v))),
@@ -26,7 +26,7 @@ annotations! {
         "The total of which `canary-weight` is a share; not below 100.";
 }
 
-/// The annotations of a canary that count beside its own: of all others, those of the mainline hold.
+/// The annotations that apply to a canary beside its own: for all others, the mainline's values apply.
 const COUNTING: &[&str] = &[
     "affinity-canary-behavior",
     "load-balance",
@@ -46,11 +46,11 @@ pub(in crate::translate) struct Settings {
     by_cookie: Option<String>,
     weight: i64,
     weight_total: WeightTotal,
-    /// The cookie of the mainline keeps clients there, and the canary has none.
+    /// The mainline's cookie keeps clients at the mainline, and the canary sets no cookie.
     pub(super) is_legacy: bool,
 }
 
-/// What the weight is a share of.
+/// The total that the weight is a share of.
 #[derive(Clone, Copy, Debug)]
 struct WeightTotal(i64);
 
@@ -71,14 +71,14 @@ impl std::str::FromStr for WeightTotal {
 }
 
 impl Settings {
-    /// Which requests the canary takes. "Total default 100 and only honoured when >100."
+    /// The rules that select the canary's requests. "Total default 100 and only honoured when >100."
     pub(super) fn rules(&self) -> CanaryRules {
         let of_header = || match (&self.by_header_value, &self.by_header_pattern) {
             (Some(value), _) => CanaryHeaderRule::Value(value.clone()),
             (None, Some(pattern)) => pattern.clone(),
             (None, None) => CanaryHeaderRule::AlwaysOrNever,
         };
-        // It is looked up as nginx's `$http_NAME`, to which a dash and an underscore are the same.
+        // nginx looks it up as `$http_NAME`, in which a dash and an underscore are the same.
         let header = |name: &String| CanaryHeader { name: name.replace('_', "-"), rule: of_header() };
         let weight = u64::try_from(self.weight).unwrap_or_default();
         let total = self.weight_total.0.max(WEIGHT_TOTAL).unsigned_abs();
@@ -89,8 +89,9 @@ impl Settings {
         }
     }
 
-    /// A pattern that cannot be used is no bad value in ingress-nginx: it is found out for each request, which then goes to the mainline.
-    fn read_pattern(&mut self, text: &str) -> Taken {
+    /// Reads the pattern. An invalid pattern is no bad value in ingress-nginx: it fails for each request,
+    /// which then goes to the mainline.
+    fn read_pattern(&mut self, text: &str) -> Applied {
         let text = value::characters(text, value::REGEX)?;
         let (rule, remark) = match Expression::case_sensitive(&text) {
             Ok(pattern) => (CanaryHeaderRule::Pattern(pattern), None),
@@ -116,7 +117,7 @@ fn is_legacy(text: &str) -> Parsed<bool> {
     }
 }
 
-/// Spaces within are left out of the check, though not out of the value.
+/// Parses a name. Spaces within it are not checked, but stay in the value.
 fn name(text: &str) -> Parsed<String> {
     value::characters(&text.replace(' ', ""), value::NAME)?;
     Ok(text.trim().to_owned())

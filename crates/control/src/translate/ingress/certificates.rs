@@ -1,4 +1,4 @@
-//! The certificate that an Ingress gives its hosts (`spec.tls`).
+//! The certificate of an Ingress for its hosts (`spec.tls`).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::translate::certificates::{INSTEAD, fault_of_time, find, remark};
 use crate::translate::claim::{CertificateClaim, HostCertificate, www};
 use crate::translate::inputs::Inputs;
 
-/// Reports what is wrong with the Secrets that an Ingress names, whether a host uses them or not.
+/// Reports the faults of the Secrets that an Ingress names, whether a host uses them or not.
 pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) {
     for name in ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref()) {
         let key = NsName::new(ingress.namespace(), &name.value);
@@ -27,8 +27,8 @@ pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &
     }
 }
 
-/// The certificate that the `tls:` entries of an Ingress give a host: the default certificate if no entry is for the host. None if
-/// there are no entries.
+/// The certificate for a host from the `tls:` entries of an Ingress: the default certificate if no entry is
+/// for the host. None without entries.
 pub(super) fn claim(
     ingress: &Sourced<Ingress>,
     host: &HostName,
@@ -63,7 +63,8 @@ pub(super) fn claim(
     Some(claim)
 }
 
-/// "The Secret of the entry that lists the host; if none does, of the first whose certificate is for the host."
+/// The entry for a host: "The Secret of the entry that lists the host; if none does, of the first whose
+/// certificate is for the host."
 fn entry<'i>(ingress: &'i Sourced<Ingress>, host: &HostName, inputs: &Inputs<'_>) -> Option<&'i IngressTls> {
     let entries = || ingress.spec.tls.iter().map(|entry| &entry.value);
     let lists = |fits: fn(&HostName, &HostName) -> bool| {

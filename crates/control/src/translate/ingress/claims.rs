@@ -10,7 +10,7 @@ use super::{
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::claim::{
     CanaryClaim, CanaryDraft, Claim, DraftRoute, NamedPort, PassthroughClaim, TlsClaim, Words,
 };
@@ -39,7 +39,7 @@ pub(super) fn claim(
     let paths = rules.iter().flat_map(|rule| &rule.http).flat_map(|http| &http.paths);
     let settings = &annotated.settings;
     let mut claim = Claim {
-        place: Place::of(ingress),
+        place: SourceLocation::of(ingress),
         words: &WORDS,
         is_catch_all: rules.is_empty(),
         routes: paths.map(|path| claimant.route(path)).collect(),
@@ -66,11 +66,11 @@ pub(super) fn claim(
     claim
 }
 
-/// What a canary takes at a host: a part of what goes to its paths, and of what goes to the default backend of all hosts where it has
-/// no rules.
+/// The claim of a canary about a host: a share of the requests for its paths, and, if it has no rules, of the
+/// requests for the default backend of all hosts.
 pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &HostName) -> CanaryClaim {
     let settings = &annotated.settings;
-    let draft = |path: PathMatch, backend: &Backend, place: Place| {
+    let draft = |path: PathMatch, backend: &Backend, place: SourceLocation| {
         let Some((service, port)) = backend.service() else {
             let message = format!("path {} names no Service with a port; it is ignored", path.path());
             let problem = Problem::in_place(Severity::Error, &place, message);
@@ -81,7 +81,7 @@ pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &H
         Ok((path, CanaryDraft { backend, place, rules, is_sticky: !settings.canary.is_legacy }))
     };
     let of_path = |declared: &At<IngressPath>| {
-        let place = Place::at(ingress, declared);
+        let place = SourceLocation::at(ingress, declared);
         match path_match(&declared.value) {
             Ok(path) => draft(path, &declared.value.backend, place),
             Err(why) => {
@@ -93,9 +93,10 @@ pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &H
     let rules = rules_for(host, ingress);
     let paths = rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths).map(of_path);
     let rest = ingress.spec.default_backend.as_ref().filter(|_| *host == HostName::Any);
-    let rest = rest.map(|backend| draft(PathMatch::root(), &backend.value, Place::at(ingress, backend)));
+    let rest =
+        rest.map(|backend| draft(PathMatch::root(), &backend.value, SourceLocation::at(ingress, backend)));
     CanaryClaim {
-        place: Place::of(ingress),
+        place: SourceLocation::of(ingress),
         crosses_namespaces: settings.crosses_namespaces,
         paths: paths.chain(rest).collect(),
     }
@@ -108,7 +109,8 @@ fn apply(annotated: &Annotated, https_port: u16, route: &mut DraftRoute) {
     apply_to_any(annotated, route);
 }
 
-/// Applies the settings that hold for requests for unknown hosts too. As in ingress-nginx, those are neither redirected nor rewritten.
+/// Applies the settings that also apply to requests for unknown hosts. As in ingress-nginx, such requests are
+/// neither redirected nor rewritten.
 pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     let settings = &annotated.settings;
     abuse::apply(&settings.abuse, route);
@@ -145,7 +147,7 @@ struct Claimant<'i> {
 
 impl Claimant<'_> {
     fn route(&self, declared: &At<IngressPath>) -> Result<DraftRoute, Box<Problem>> {
-        let place = Place::at(self.ingress, declared);
+        let place = SourceLocation::at(self.ingress, declared);
         let left_out = |reason, message: String| {
             Box::new(Problem::in_place(Severity::Error, &place, message).because(reason))
         };
@@ -158,10 +160,12 @@ impl Claimant<'_> {
         Ok(self.draft(path, backend, place))
     }
 
-    /// "`spec.defaultBackend` without rules = catch-all; with rules = default upstream of its hosts."
+    /// The route for undeclared paths. "`spec.defaultBackend` without rules = catch-all; with rules = default
+    /// upstream of its hosts."
     fn rest(&self) -> DraftRoute {
         let backend = self.ingress.spec.default_backend.as_ref();
-        let place = backend.map_or_else(|| Place::of(self.ingress), |it| Place::at(self.ingress, it));
+        let place = backend
+            .map_or_else(|| SourceLocation::of(self.ingress), |it| SourceLocation::at(self.ingress, it));
         let backend = backend.and_then(|backend| self.backend(&backend.value));
         if self.ingress.spec.rules.is_empty() {
             let mut route = DraftRoute::new(PathMatch::root(), backend, place);
@@ -170,13 +174,13 @@ impl Claimant<'_> {
         }
         let mut route = self.draft(PathMatch::root(), backend, place);
         if self.ingress.spec.default_backend.is_none() {
-            // Files are for the paths that the object declares.
+            // Files are served only for the paths that the object declares.
             route.files = None;
         }
         route
     }
 
-    fn draft(&self, path: PathMatch, backend: Option<NamedPort>, place: Place) -> DraftRoute {
+    fn draft(&self, path: PathMatch, backend: Option<NamedPort>, place: SourceLocation) -> DraftRoute {
         let mut route = DraftRoute::new(path, backend, place);
         apply(self.annotated, self.https_port, &mut route);
         route
@@ -187,20 +191,20 @@ impl Claimant<'_> {
         Some(NamedPort { service: NsName::new(self.ingress.namespace(), service), port })
     }
 
-    /// "Whole host by SNI to the Service; path `/` only."
+    /// Adds a passthrough to the claim. "Whole host by SNI to the Service; path `/` only."
     fn pass_through(&self, host: &HostName, rule: &IngressRule, claim: &mut PassthroughClaim) {
         let mut paths = rule.http.iter().flat_map(|http| &http.paths);
         let root = paths.find(|path| matches!(path.value.path.as_deref(), None | Some("" | "/")));
         let backend = root.and_then(|path| self.backend(&path.value.backend));
-        let no_effect = |place: &Place, message: String| {
+        let no_effect = |place: &SourceLocation, message: String| {
             Problem::in_place(Severity::Warning, place, message).because(Reason::NoEffect)
         };
         let (Some(path), Some(backend)) = (root, backend) else {
             let message = format!("host {host} has no path / to a Service, which ssl-passthrough needs");
-            claim.problems.push(no_effect(&Place::of(self.ingress), message));
+            claim.problems.push(no_effect(&SourceLocation::of(self.ingress), message));
             return;
         };
-        let place = Place::at(self.ingress, path);
+        let place = SourceLocation::at(self.ingress, path);
         if *host == HostName::Any {
             let message = "ssl-passthrough needs a host; connections for other hosts are not passed through";
             claim.problems.push(no_effect(&place, message.to_owned()));

@@ -7,19 +7,20 @@ use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::inputs::Inputs;
 
-/// The annotation that named the class before there were `IngressClass`es.
+/// The annotation with the class, from before `IngressClass`es existed.
 pub(crate) const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// Whether Forebay serves an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::translate) enum Class {
-    /// It is served.
+    /// Forebay serves the Ingress.
     Ours,
-    /// It is of our class, but left out.
+    /// The class of the Ingress is ours, but it is left out.
     Refused,
-    /// It is of our class, and left out for an annotation. The version of it that was accepted last stays in force.
+    /// The class of the Ingress is ours, and an annotation excludes it. The last accepted version stays in
+    /// force.
     NotAccepted,
-    /// Another controller serves it.
+    /// Another controller serves the Ingress.
     Other,
 }
 
@@ -44,9 +45,9 @@ pub(crate) fn is_ours(ingress: &Sourced<Ingress>, index: &Index, options: &Optio
         && is_of_our_class(ingress, options, |name| index.classes.get(&NsName::new("", name)))
 }
 
-/// "`spec.ingressClassName` → `IngressClass` whose `spec.controller` = `--controller-class`; by class name too with
-/// `--ingress-class-by-name`. Else annotation `kubernetes.io/ingress.class` = `--ingress-class`. Else taken only with
-/// `--watch-ingress-without-class`."
+/// Whether the class of an Ingress is ours. "`spec.ingressClassName` → `IngressClass` whose `spec.controller`
+/// = `--controller-class`; by class name too with `--ingress-class-by-name`. Else annotation
+/// `kubernetes.io/ingress.class` = `--ingress-class`. Else taken only with `--watch-ingress-without-class`."
 fn is_of_our_class<'a>(
     ingress: &Ingress,
     options: &Options,
@@ -66,7 +67,8 @@ fn is_of_our_class<'a>(
     }
 }
 
-/// "`--disable-catch-all` ignores every Ingress that has `spec.defaultBackend`, with rules or without; rules without host stay."
+/// Whether an Ingress is a catch-all. "`--disable-catch-all` ignores every Ingress that has
+/// `spec.defaultBackend`, with rules or without; rules without host stay."
 fn is_catch_all(ingress: &Ingress) -> bool {
     ingress.spec.default_backend.is_some()
 }

@@ -1,6 +1,6 @@
 //! Verification of client certificates (`auth-tls-*`).
 //!
-//! If it cannot be enforced, the host is closed.
+//! If the verification cannot be enforced, the host is closed.
 
 use std::sync::Arc;
 
@@ -9,14 +9,11 @@ use model::{ClientAuth, ClientCertificate, Pattern, VerifyClient};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::guards;
-use super::named::{Fault, secret_name};
-use crate::objects::{Ingress, Sourced};
+use super::resolve::{Context, Fault, Findings, Resolve};
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::ClientAuthPolicy;
-use crate::translate::inputs::Inputs;
 use crate::translate::table::is_default;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "auth-tls-error-page", Location, "", Supported(|s, v| set(&mut s.client_certificates.error_page, error_page(v))),
@@ -36,7 +33,7 @@ annotations! {
 /// Settings of client certificates.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// `namespace/name` of the Secret. Without it, clients are not verified.
+    /// Name of the Secret: `namespace/name`. Without it, clients are not verified.
     secret: Option<String>,
     verify: VerifyClient,
     depth: u32,
@@ -44,8 +41,8 @@ pub(in crate::translate) struct Settings {
     pass_certificate: bool,
     /// The pattern that subjects have to match.
     match_subject: Option<Pattern>,
-    /// Annotations with bad values, less their prefix, and what is wrong with them. Beside a Secret that can be used they have the Ingress
-    /// ignored, as by ingress-nginx, which does not look at them before.
+    /// Invalid annotations without their prefix, each with its fault. If the Secret is usable, they have the
+    /// Ingress ignored, as by ingress-nginx, which ignores these annotations otherwise.
     bad: Vec<(&'static str, String)>,
 }
 
@@ -63,7 +60,7 @@ impl Default for Settings {
     }
 }
 
-/// Annotations that have no effect without `auth-tls-secret`, and their values that ask for nothing.
+/// Annotations that have no effect without `auth-tls-secret`, each with its value without an effect.
 const DEPENDENT: [(&str, &str); 4] = [
     ("auth-tls-error-page", ""),
     ("auth-tls-match-cn", ""),
@@ -72,9 +69,9 @@ const DEPENDENT: [(&str, &str); 4] = [
 ];
 
 impl Settings {
-    /// Takes a value, or notes that it is a bad one.
+    /// Applies a value, or records that it is invalid.
     #[expect(clippy::unnecessary_wraps, reason = "what all parsers return")]
-    fn take<T>(&mut self, name: &'static str, parsed: Parsed<T>, set: impl FnOnce(&mut Self, T)) -> Taken {
+    fn take<T>(&mut self, name: &'static str, parsed: Parsed<T>, set: impl FnOnce(&mut Self, T)) -> Applied {
         match parsed {
             Ok(value) => set(self, value),
             Err(why) => self.bad.push((name, why)),
@@ -82,61 +79,10 @@ impl Settings {
         Ok(None)
     }
 
-    /// Looks up the Secret. None if clients are not verified; an error says why the host has to be closed.
-    pub(super) fn resolve(
-        &self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-        guards: &mut guards::Settings,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Parsed<ClientAuthPolicy>> {
-        let annotations = &ingress.metadata.annotations;
-        let Some(secret) = &self.secret else {
-            for (name, nothing) in DEPENDENT {
-                let key = format!("{prefix}/{name}");
-                if let Some(value) = annotations.get(&key).filter(|value| !is_default(&value.value, nothing))
-                {
-                    let message = format!("annotation {key} has no effect without auth-tls-secret");
-                    let problem = Problem::at(Severity::Warning, ingress, value, message);
-                    problems.push(problem.because(Reason::NoEffect));
-                }
-            }
-            return None;
-        };
-        let policy = self.policy(secret, ingress.namespace(), crosses_namespaces, inputs);
-        if let Err((name, (reason, why))) = &policy {
-            let key = format!("{prefix}/{name}");
-            let message = format!("annotation {key}: {why}: all locations of its hosts answer 403");
-            let problem =
-                annotations.get(&key).map(|value| Problem::at(Severity::Error, ingress, value, message));
-            problems.extend(problem.map(|problem| problem.because(*reason)));
-        }
-        for (name, why) in self.bad.iter().filter(|_| policy.is_ok()) {
-            guards.ignores_ingress = true;
-            let key = format!("{prefix}/{name}");
-            let message = format!("annotation {key}: {why}; the Ingress is ignored, as by ingress-nginx");
-            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
-            problems.push(problem.because(Reason::Annotation));
-        }
-        Some(policy.map_err(|(name, (_, why))| format!("{name}: {why}")))
-    }
-
-    fn policy(
-        &self,
-        secret: &str,
-        namespace: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<ClientAuthPolicy, (&'static str, Fault)> {
-        let of_secret = |why: String| ("auth-tls-secret", (Reason::Secret, why));
-        let key =
-            secret_name(secret, namespace, crosses_namespaces).map_err(|fault| ("auth-tls-secret", fault))?;
-        let secret = inputs.secret(&key).ok_or_else(|| of_secret(format!("Secret {key} is missing")))?;
-        let authorities = secret.authorities().as_ref();
-        let authorities =
-            authorities.map_err(|why| of_secret(format!("Secret {key} cannot be used: {why}")))?;
+    fn policy(&self, secret: &str, context: &Context<'_, '_>) -> Result<ClientAuthPolicy, Fault> {
+        let secret = context.secret(secret)?;
+        let unusable = |why| (Reason::Secret, format!("Secret {} cannot be used: {why}", secret.key()));
+        let authorities = secret.authorities().as_ref().map_err(unusable)?;
         Ok(ClientAuthPolicy {
             auth: ClientAuth {
                 authorities: Arc::clone(authorities),
@@ -155,6 +101,40 @@ impl Settings {
     }
 }
 
+impl Resolve for Settings {
+    /// None if clients are not verified; an error gives the reason for closing the host.
+    type Resolved = Option<Parsed<ClientAuthPolicy>>;
+
+    /// Looks up the Secret.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) -> Self::Resolved {
+        const SECRET: &str = "auth-tls-secret";
+        let asker = context.asker;
+        let Some(secret) = &self.secret else {
+            let has_value =
+                |name, nothing| asker.value(name).is_some_and(|value| !is_default(value, nothing));
+            for (name, _) in DEPENDENT.iter().filter(|(name, nothing)| has_value(name, nothing)) {
+                let message = format!("{} has no effect without {SECRET}", asker.called(name));
+                findings.problems.extend(context.without_effect(name, message));
+            }
+            return None;
+        };
+        let policy = self.policy(secret, context).map_err(|(reason, why)| {
+            let message = format!("{}: {why}: all locations of its hosts answer 403", asker.called(SECRET));
+            let place = asker.given(SECRET);
+            let problem = place.map(|place| Problem::in_place(Severity::Error, &place, message));
+            findings.problems.extend(problem.map(|problem| problem.because(reason)));
+            format!("{SECRET}: {why}")
+        });
+        for (name, why) in self.bad.iter().filter(|_| policy.is_ok()) {
+            findings.guards.ignores_ingress = true;
+            let message =
+                format!("{}: {why}; the Ingress is ignored, as by ingress-nginx", asker.called(name));
+            findings.problems.push(asker.problem(Severity::Error, name, message).because(Reason::Annotation));
+        }
+        Some(policy)
+    }
+}
+
 fn verify(text: &str) -> Parsed<VerifyClient> {
     match text.trim() {
         "on" => Ok(VerifyClient::On),
@@ -165,12 +145,12 @@ fn verify(text: &str) -> Parsed<VerifyClient> {
     }
 }
 
-/// "0 is taken for 1."
+/// Parses the depth. "0 is taken for 1."
 fn depth(text: &str) -> Parsed<u32> {
     value::number(text).map(|depth: u32| depth.max(1))
 }
 
-/// A URL to redirect to. It becomes the value of a header.
+/// Parses a URL to redirect to, which becomes the value of a header.
 fn error_page(text: &str) -> Parsed<Option<String>> {
     let url = text.trim();
     let is_absolute = url.starts_with("http://") || url.starts_with("https://");
@@ -181,7 +161,7 @@ fn error_page(text: &str) -> Parsed<Option<String>> {
     }
 }
 
-/// A pattern for the subject's name: `CN=` and a regular expression for the rest.
+/// Parses a pattern for the subject's name: `CN=` and a regular expression for the rest.
 fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
     let text = text.trim();
     if text.is_empty() {
@@ -191,19 +171,19 @@ fn match_subject(text: &str) -> Parsed<Option<Pattern>> {
         return Err(format!("{text:?} does not begin with CN="));
     }
     Pattern::parse(text).map(Some).map_err(|error| {
-        // The lines before the last only mark the place in the text.
+        // The lines before the last only mark the position in the text.
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
         format!("{text:?} is no regular expression: {why}")
     })
 }
 
-fn client_subject(settings: &mut super::Settings, text: &str) -> Taken {
+fn client_subject(settings: &mut super::Settings, text: &str) -> Applied {
     let parsed = match_subject(text);
     settings.client_certificates.take("auth-tls-match-cn", parsed, |it, pattern| it.match_subject = pattern)
 }
 
-fn pass_certificate(settings: &mut super::Settings, text: &str) -> Taken {
+fn pass_certificate(settings: &mut super::Settings, text: &str) -> Applied {
     let parsed = if text.is_empty() { Ok(false) } else { value::boolean(text) };
     let name = "auth-tls-pass-certificate-to-upstream";
     settings.client_certificates.take(name, parsed, |it, passes| it.pass_certificate = passes)

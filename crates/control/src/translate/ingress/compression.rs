@@ -1,4 +1,5 @@
-//! Content codings of responses: what the keys of ingress-nginx ask for everywhere, and what Forebay's own ask for in their place.
+//! Content codings of responses: by the keys of ingress-nginx for all responses, or by Forebay's own key and
+//! annotation, which replace them.
 
 use std::sync::Arc;
 
@@ -17,23 +18,23 @@ annotations! {
         "Decodes gzip, brotli and zstd in responses for clients that do not accept the endpoint's choice.";
 }
 
-/// Settings of codings.
+/// Settings of content codings.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// `use-gzip` and what goes with it.
+    /// The key `use-gzip` and the keys that belong to it.
     pub(in crate::translate) gzip: OfNginx,
-    /// User agents that get nothing by gzip.
+    /// User agents that get no gzip.
     pub(in crate::translate) gzip_disabled: Option<Expression>,
-    /// `enable-brotli` and what goes with it.
+    /// The key `enable-brotli` and the keys that belong to it.
     pub(in crate::translate) brotli: OfNginx,
-    /// What is asked for in place of both, the best first.
+    /// The codings that replace both, the best first.
     pub(in crate::translate) own: Option<Vec<(ContentCoding, u8)>>,
     pub(in crate::translate) own_types: Arc<[String]>,
     pub(in crate::translate) own_bytes_min: u64,
     pub(in crate::translate) decodes: bool,
 }
 
-/// A coding by the keys of ingress-nginx.
+/// A content coding by the keys of ingress-nginx.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct OfNginx {
     pub(in crate::translate) is_on: bool,
@@ -42,7 +43,7 @@ pub(in crate::translate) struct OfNginx {
     pub(in crate::translate) bytes_min: u64,
 }
 
-/// The types of ingress-nginx. Its list for brotli begins with another one.
+/// The default media types of ingress-nginx. Its list for brotli begins with another type.
 pub(in crate::translate) const TYPES: &str = "application/atom+xml application/javascript application/x-javascript \
     application/json application/rss+xml application/vnd.ms-fontobject application/x-font-ttf \
     application/x-web-app-manifest+json application/xhtml+xml application/xml font/opentype image/svg+xml \
@@ -84,12 +85,12 @@ impl Settings {
         } else {
             let of_nginx = |coding, of: &OfNginx| offer(coding, of.level, &of.media_types, of.bytes_min);
             let gzip = CodingOffer {
-                // "gzip_http_version 1.1", which is in the template of ingress-nginx.
+                // The template of ingress-nginx contains "gzip_http_version 1.1".
                 is_for_http_1_1: true,
                 excluded_agents: self.gzip_disabled.clone(),
                 ..of_nginx(ContentCoding::Gzip, &self.gzip)
             };
-            // Of a client that takes both, brotli has the better of it, as with nginx's module.
+            // If a client accepts both, brotli takes precedence, as with nginx's module.
             let both =
                 [(self.brotli.is_on, of_nginx(ContentCoding::Brotli, &self.brotli)), (self.gzip.is_on, gzip)];
             both.into_iter().filter_map(|(is_on, offer)| is_on.then_some(offer)).collect()
@@ -106,7 +107,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     }
 }
 
-/// `off`, or codings with their levels.
+/// Parses `off`, or codings with their levels.
 pub(in crate::translate) fn own(text: &str) -> Parsed<Vec<(ContentCoding, u8)>> {
     if text.trim() == "off" {
         return Ok(Vec::new());
@@ -128,9 +129,9 @@ pub(in crate::translate) fn own(text: &str) -> Parsed<Vec<(ContentCoding, u8)>> 
     if taken.is_empty() { Err(format!("{text:?} names no coding; \"off\" is for none")) } else { Ok(taken) }
 }
 
-/// Levels of gzip.
+/// Valid compression levels of gzip.
 pub(in crate::translate) const GZIP_LEVELS: std::ops::RangeInclusive<u8> = 1..=9;
-/// Levels of brotli.
+/// Valid compression levels of brotli.
 pub(in crate::translate) const BROTLI_LEVELS: std::ops::RangeInclusive<u8> = 0..=11;
 
 pub(in crate::translate) fn level(text: &str, levels: std::ops::RangeInclusive<u8>) -> Parsed<u8> {
@@ -138,7 +139,7 @@ pub(in crate::translate) fn level(text: &str, levels: std::ops::RangeInclusive<u
     level.ok_or_else(|| format!("{text:?} is no level from {} to {}", levels.start(), levels.end()))
 }
 
-/// Media types separated by blanks, or `*` for all. HTML is always among them, as with nginx.
+/// Media types separated by blanks, or `*` for all types. HTML is always included, as with nginx.
 pub(in crate::translate) fn media_types(text: &str) -> Parsed<Arc<[String]>> {
     let is_type = |word: &&str| {
         let is_token = |part: &str| {
@@ -158,9 +159,11 @@ fn split_types(text: &str) -> Arc<[String]> {
     std::iter::once("text/html".to_owned()).chain(named.filter(|name| name != "text/html")).collect()
 }
 
-/// nginx's `gzip_disable`: an expression about user agents without regard to letter case, or its word for old browsers.
+/// Parses nginx's `gzip_disable`: an expression about user agents in any letter case, or its word for old
+/// browsers.
 pub(in crate::translate) fn gzip_disabled(text: &str) -> Parsed<Option<Expression>> {
-    // "The special mask msie6 corresponds to MSIE [4-6]\., but works faster", and leaves out "MSIE 6.0; ... SV1".
+    // nginx's documentation: "The special mask msie6 corresponds to MSIE [4-6]\., but works faster". It
+    // excludes "MSIE 6.0; ... SV1".
     let pattern = if text.trim() == "msie6" { r"MSIE [4-6]\.(?!.*SV1)" } else { text };
     Expression::anywhere(pattern)
         .map(Some)

@@ -8,7 +8,7 @@ use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "cors-allow-credentials", Ingress, "true", Supported(|s, v| set(&mut s.cors.cors.credentials, value::boolean(v))),
@@ -62,12 +62,12 @@ fn names(text: &str) -> Parsed<String> {
     listed(text, |byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Names of headers, or `*` for all.
+/// Parses names of headers, or `*` for all.
 fn exposed(text: &str) -> Parsed<String> {
     listed(text, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'*'))
 }
 
-/// A list that becomes the value of a header as it is.
+/// Parses a list that becomes the unchanged value of a header.
 fn listed(text: &str, is_allowed: impl Fn(u8) -> bool) -> Parsed<String> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| is_allowed(byte) || byte == b',' || byte == b' ') {
@@ -77,8 +77,9 @@ fn listed(text: &str, is_allowed: impl Fn(u8) -> bool) -> Parsed<String> {
     }
 }
 
-/// "Entries without scheme are skipped; a `*` within a list, or a list with other characters, stands for all origins."
-fn allow_origin(settings: &mut super::Settings, text: &str) -> Taken {
+/// Reads the origins. "Entries without scheme are skipped; a `*` within a list, or a list with other
+/// characters, stands for all origins."
+fn allow_origin(settings: &mut super::Settings, text: &str) -> Applied {
     let (mut origins, mut skipped) = (Vec::new(), Vec::new());
     for item in value::list(text) {
         match origin(&item) {
@@ -122,7 +123,7 @@ fn is_of_origin(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    fn origins(text: &str) -> (Taken, Origins) {
+    fn origins(text: &str) -> (Applied, Origins) {
         let mut settings = crate::translate::ingress::Settings::default();
         let taken = allow_origin(&mut settings, text);
         (taken, settings.cors.cors.origins)

@@ -1,14 +1,13 @@
-//! Errors that another backend answers, and who serves where there is no endpoint.
+//! Error responses from another backend, and the fallback for a backend without endpoints.
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
+use super::resolve::{Context, Findings, Resolve};
 use crate::names::NsName;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ErrorsDraft};
-use crate::translate::inputs::Inputs;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "custom-http-errors", Location, "", Supported(|s, v| s.errors.read_statuses(v)), IgnoresIngress,
@@ -19,21 +18,22 @@ annotations! {
         "Passes endpoints' error responses on in spite of `custom-http-errors`.";
 }
 
-/// What becomes of errors.
+/// Settings of error responses.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// Those of the annotation.
+    /// The statuses of the annotation.
     statuses: Option<Vec<u16>>,
     default_backend: Option<String>,
     spares_endpoints: bool,
-    /// Those of the `ConfigMap`, which hold where there is no annotation.
+    /// The statuses of the `ConfigMap`, for Ingresses without the annotation.
     pub(in crate::translate) global_statuses: Vec<u16>,
     pub(in crate::translate) global_spares_endpoints: bool,
 }
 
 impl Settings {
-    /// ingress-nginx leaves spaces out when it checks the value, and reads it with them.
-    fn read_statuses(&mut self, text: &str) -> Taken {
+    /// Reads the statuses. ingress-nginx removes spaces before it checks the value, and parses the value with
+    /// them.
+    fn read_statuses(&mut self, text: &str) -> Applied {
         let packed: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let mut rest = packed.as_str();
         while let Some((code, after)) = rest.split_at_checked(3) {
@@ -57,26 +57,30 @@ impl Settings {
             ))),
         }
     }
+}
 
-    /// Looks the Service up. "A default-backend that does not exist counts as not set."
-    pub(super) fn resolve(&mut self, asker: &dyn Asker, inputs: &Inputs<'_>, problems: &mut Vec<Problem>) {
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Looks up the Service. "A default-backend that does not exist counts as not set."
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
         const NAME: &str = "default-backend";
-        let Some(name) = self.default_backend.as_ref().map(|name| NsName::new(asker.namespace(), name))
-        else {
-            return;
-        };
-        if inputs.service(&name).is_none()
+        let Context { asker, inputs, .. } = context;
+        let name = self.default_backend.as_ref().map(|name| NsName::new(asker.namespace(), name));
+        if let Some(name) = name
+            && inputs.service(&name).is_none()
             && let Some(place) = asker.given(NAME)
         {
             self.default_backend = None;
             let message = format!("{}: Service {name} is missing; it has no effect", asker.called(NAME));
             let problem = Problem::in_place(Severity::Warning, &place, message);
-            problems.push(problem.because(Reason::Missing));
+            findings.problems.push(problem.because(Reason::Missing));
         }
     }
 }
 
-/// "The annotation replaces the global list. Which backend: for the annotation's codes the annotation default-backend."
+/// Applies the settings to a route. "The annotation replaces the global list. Which backend: for the
+/// annotation's codes the annotation default-backend."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let Settings { statuses, default_backend, spares_endpoints, global_statuses, global_spares_endpoints } =
         settings;
@@ -91,7 +95,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     };
 }
 
-/// The statuses of the `ConfigMap`, and a remark about what is none.
+/// The statuses of the `ConfigMap`, and a remark about invalid items.
 pub(in crate::translate) fn global_statuses(text: &str) -> (Vec<u16>, Option<String>) {
     let (mut statuses, mut others) = (Vec::new(), Vec::new());
     for item in value::list(text) {

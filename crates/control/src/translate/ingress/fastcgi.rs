@@ -1,4 +1,4 @@
-//! What endpoints that speak `FastCGI` are told (`fastcgi-*`; `backend-protocol` says that they do).
+//! Parameters for `FastCGI` endpoints (`fastcgi-*`; `backend-protocol` selects the protocol).
 
 use std::sync::Arc;
 
@@ -8,14 +8,11 @@ use model::template::Template;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::guards;
-use super::named::{Fault, configmap};
-use crate::names::NsName;
-use crate::objects::{At, ConfigMap, Ingress, Sourced};
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Fault, Findings, Resolve};
+use crate::objects::{At, ConfigMap};
+use crate::problem::{Reason, Severity};
 use crate::translate::characters::consists_of;
 use crate::translate::claim::DraftRoute;
-use crate::translate::inputs::Inputs;
 use crate::translate::upstream_protocol::Protocol;
 use crate::translate::value::{self, Parsed, set};
 
@@ -30,64 +27,53 @@ annotations! {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     index: String,
-    /// `[namespace/]name` of the `ConfigMap`.
+    /// Name of the `ConfigMap`: `[namespace/]name`.
     params: Option<String>,
 }
 
-/// Why the parameters cannot be sent, and what becomes of the Ingress.
+/// The reason why the parameters cannot be sent, and the effect on the Ingress.
 enum Refusal {
     Closes(Fault),
-    /// As in ingress-nginx, one that the check of annotations refuses.
+    /// The Ingress is ignored, because the check of annotations refuses the value, as in ingress-nginx.
     Ignores(Fault),
 }
 
-impl Settings {
-    /// Looks up the parameters. Where they cannot be sent, the locations are closed, or the Ingress is ignored.
-    pub(super) fn resolve(
-        &self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-        guards: &mut guards::Settings,
-        problems: &mut Vec<Problem>,
-    ) -> Arc<FastCgi> {
-        let own = self.own_params(ingress.namespace(), crosses_namespaces, inputs);
-        let own = own.unwrap_or_else(|refusal| {
-            let key = format!("{prefix}/fastcgi-params-configmap");
-            let ((reason, why), what) = match refusal {
+impl Resolve for Settings {
+    type Resolved = Arc<FastCgi>;
+
+    /// Looks up the parameters. If they cannot be sent, the locations are closed, or the Ingress is ignored.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) -> Arc<FastCgi> {
+        const NAME: &str = "fastcgi-params-configmap";
+        let asker = context.asker;
+        let own = self.own_params(context).unwrap_or_else(|refusal| {
+            let problem = match refusal {
                 Refusal::Closes(fault) => {
-                    guards.of_locations.push(format!("annotation {key} cannot be read"));
-                    (fault, "the locations of this Ingress return 503")
+                    findings.guards.of_locations.push(format!("{} cannot be read", asker.called(NAME)));
+                    context.closing(NAME, fault)
                 }
-                Refusal::Ignores(fault) => {
-                    guards.ignores_ingress = true;
-                    (fault, "the Ingress is ignored, as by ingress-nginx")
+                Refusal::Ignores((reason, why)) => {
+                    findings.guards.ignores_ingress = true;
+                    let message =
+                        format!("{}: {why}: the Ingress is ignored, as by ingress-nginx", asker.called(NAME));
+                    asker.problem(Severity::Error, NAME, message).because(reason)
                 }
             };
-            let message = format!("annotation {key}: {why}: {what}");
-            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
-            problems.push(problem.because(reason));
+            findings.problems.push(problem);
             Vec::new()
         });
         Arc::new(FastCgi::new(self.index.clone(), own))
     }
+}
 
-    fn own_params(
-        &self,
-        namespace: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<Vec<(String, Template)>, Refusal> {
+impl Settings {
+    fn own_params(&self, context: &Context<'_, '_>) -> Result<Vec<(String, Template)>, Refusal> {
         let Some(text) = &self.params else { return Ok(Vec::new()) };
-        let text = if text.contains('/') { text.clone() } else { NsName::new(namespace, text).to_string() };
-        let only = Some(namespace).filter(|_| !crosses_namespaces);
-        let configmap = configmap(&text, only, inputs).map_err(Refusal::Closes)?;
+        let configmap = context.configmap(&context.with_namespace(text)).map_err(Refusal::Closes)?;
         configmap.data.iter().map(|pair| param(configmap, pair)).collect()
     }
 }
 
-/// Tells endpoints that speak `FastCGI` what they are to be told.
+/// Adds the parameters to routes with `FastCGI` endpoints.
 pub(super) fn apply(resolved: &Arc<FastCgi>, route: &mut DraftRoute) {
     if route.upstream.protocol == Some(Protocol::Fcgi) {
         route.head.fast_cgi = Some(Arc::clone(resolved));

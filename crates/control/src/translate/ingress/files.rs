@@ -1,14 +1,12 @@
-//! Files in place of endpoints: what an Ingress serves of the folder that `--files-root` names.
+//! Files in place of endpoints: the part of the folder of `--files-root` that an Ingress serves.
 
 use model::Files;
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
-use super::guards;
-use crate::options::Options;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
+use crate::problem::Reason;
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
@@ -27,15 +25,15 @@ annotations! {
         "Lists folders without an index file.";
 }
 
-/// What asks for files.
+/// Name of the annotation that requests files.
 const NAME: &str = "files";
 
 /// Settings of files.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// The folder; none where no files are asked for.
+    /// The folder; none for an Ingress without files.
     folder: Option<String>,
-    /// All but the folder.
+    /// The settings except the folder.
     files: Files,
 }
 
@@ -47,37 +45,32 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Closes the locations where files are asked for and there is no root for them; says what has no effect.
-    pub(super) fn check(
-        &self,
-        asker: &dyn Asker,
-        options: &Options,
-        guards: &mut guards::Settings,
-        problems: &mut Vec<Problem>,
-    ) {
-        let called = asker.called(NAME);
+    /// Whether files are requested.
+    pub(super) fn is_asked_for(&self) -> bool {
+        self.folder.is_some()
+    }
+}
+
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Closes the locations if files are requested without a root folder, and reports settings without
+    /// effect.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        let asker = context.asker;
         if self.folder.is_none() {
             let others = asker.names().into_iter().filter(|name| name.starts_with("files-"));
             for name in others.filter(|_| asker.given(NAME).is_none()) {
                 let message = format!("{} has no effect without {}", asker.called(name), asker.key(NAME));
-                let problem = asker.problem(Severity::Warning, name, message);
-                problems.push(problem.because(Reason::NoEffect));
+                findings.problems.extend(context.without_effect(name, message));
             }
-            return;
-        }
-        if !options.has_files_root {
-            guards.of_locations.push(format!("{called} needs --files-root"));
-            if let Some(place) = asker.given(NAME) {
-                let message = asker.closing(&called, "no files are served without --files-root");
-                let problem = Problem::in_place(Severity::Error, &place, message);
-                problems.push(problem.because(Reason::Unsupported));
+        } else if !context.inputs.options.has_files_root {
+            findings.guards.of_locations.push(format!("{} needs --files-root", asker.called(NAME)));
+            if asker.given(NAME).is_some() {
+                let why = "no files are served without --files-root".to_owned();
+                findings.problems.push(context.closing(NAME, (Reason::Unsupported, why)));
             }
         }
-    }
-
-    /// Whether files are asked for.
-    pub(super) fn is_asked_for(&self) -> bool {
-        self.folder.is_some()
     }
 }
 
@@ -85,7 +78,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.files = settings.folder.clone().map(|folder| Files { folder, ..settings.files.clone() });
 }
 
-/// A folder below the root, without slashes at its ends; empty for the root.
+/// Parses a folder below the root, without slashes at its ends; empty for the root.
 fn folder(text: &str) -> Parsed<String> {
     match text.trim().trim_matches('/') {
         "" if text.trim().is_empty() => Err("a folder has a name, or is \".\"".to_owned()),
@@ -94,7 +87,7 @@ fn folder(text: &str) -> Parsed<String> {
     }
 }
 
-/// A file below the folder.
+/// Parses a file below the folder.
 fn file(text: &str) -> Parsed<String> {
     match text.trim().trim_start_matches('/') {
         name if name.is_empty() || name.ends_with('/') => Err(format!("{text:?} names no file")),

@@ -1,12 +1,10 @@
-//! The web application firewall (`ModSecurity`). Forebay has none: locations that ask for it are closed, or served without it where the
-//! operator says so.
+//! The web application firewall (`ModSecurity`). Forebay has none: locations that request it are closed, or
+//! served without it if the operator allows that.
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
-use super::guards;
-use crate::objects::Ingress as Object;
-use crate::objects::Sourced;
+use super::resolve::{Context, Findings, Resolve};
 use crate::options::Unenforced;
 use crate::outcome::Outcome;
 use crate::problem::{Problem, Reason, Severity};
@@ -23,21 +21,21 @@ annotations! {
         "Transaction id of the web application firewall.", High;
 }
 
-/// What is asked of the firewall.
+/// Settings of the firewall.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// It is to be on, or off.
+    /// The firewall's requested state, on or off; none without the annotation.
     wanted: Option<bool>,
     core_rules: bool,
     has_rules: bool,
-    /// The key of the `ConfigMap` that asks for it, if one does.
+    /// The key of the `ConfigMap` that requests the firewall; none without such a key.
     pub(in crate::translate) global: Option<&'static str>,
 }
 
-/// The annotations that ask for it.
+/// The annotations that request the firewall.
 pub(super) const NAMES: &[&str] = &["enable-modsecurity", "enable-owasp-core-rules", "modsecurity-snippet"];
 
-/// What becomes of an annotation or a key that asks for it. `closed` says what is closed.
+/// The effect of an annotation or a key that requests the firewall. `closed` names the closed part.
 pub(in crate::translate) fn outcome(unenforced: Unenforced, closed: &str) -> Outcome {
     match unenforced {
         Unenforced::Close => Outcome::Closed(closed.to_owned()),
@@ -46,13 +44,13 @@ pub(in crate::translate) fn outcome(unenforced: Unenforced, closed: &str) -> Out
 }
 
 impl Settings {
-    /// Why locations without an Ingress are closed; none if they are not.
+    /// The reason for closing locations without an Ingress; none if they stay open.
     pub(super) fn denial(&self, unenforced: Unenforced) -> Option<String> {
         let closes = unenforced == Unenforced::Close;
         self.asker().filter(|_| closes).map(|(name, is_own)| asks(name, is_own))
     }
 
-    /// The annotation or key that asks for the firewall.
+    /// The annotation or key that requests the firewall, and whether it is the Ingress's own.
     fn asker(&self) -> Option<(&'static str, bool)> {
         match self.wanted {
             Some(true) => Some(("enable-modsecurity", true)),
@@ -62,31 +60,27 @@ impl Settings {
             None => self.global.map(|key| (key, false)),
         }
     }
+}
 
-    /// Closes the locations that ask for the firewall, unless they may be served without.
-    pub(super) fn enforce(
-        &self,
-        ingress: &Sourced<Object>,
-        prefix: &str,
-        unenforced: Unenforced,
-        guards: &mut guards::Settings,
-        problems: &mut Vec<Problem>,
-    ) {
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Closes the locations that request the firewall, unless they may be served without it.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
         let Some((name, is_own)) = self.asker() else { return };
-        let key = format!("{prefix}/{name}");
-        let asks = asks(if is_own { &key } else { name }, is_own);
-        let (severity, message) = match unenforced {
+        let asker = context.asker;
+        let asks = asks(&if is_own { asker.key(name) } else { name.to_owned() }, is_own);
+        let (severity, message) = match context.inputs.options.waf_unenforced {
             Unenforced::Close => {
-                (Severity::Error, format!("{asks}: the locations of this Ingress return 503"))
+                findings.guards.of_locations.push(asks.clone());
+                (Severity::Error, format!("{asks}: {} return 503", asker.closed()))
             }
             Unenforced::Serve => (Severity::Warning, format!("{asks}: {WITHOUT} (--waf-unenforced=serve)")),
         };
-        if unenforced == Unenforced::Close {
-            guards.of_locations.push(asks);
-        }
-        // The ConfigMap is told of once, where it is read.
-        if let Some(value) = ingress.metadata.annotations.get(&key).filter(|_| is_own) {
-            problems.push(Problem::at(severity, ingress, value, message).because(Reason::Unsupported));
+        // The ConfigMap's key is reported once, where the ConfigMap is read.
+        if let Some(place) = asker.given(name).filter(|_| is_own) {
+            let problem = Problem::in_place(severity, &place, message);
+            findings.problems.push(problem.because(Reason::Unsupported));
         }
     }
 }
@@ -96,5 +90,5 @@ fn asks(name: &str, is_own: bool) -> String {
     format!("{what} {name} asks for a web application firewall, of which there is none")
 }
 
-/// What becomes of those who ask for the firewall.
+/// The effect on requests whose locations request the firewall.
 pub(in crate::translate) const WITHOUT: &str = "requests are served without it";

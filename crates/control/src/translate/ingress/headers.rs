@@ -8,13 +8,11 @@ use model::template::Template;
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::named::configmap;
-use crate::objects::{Ingress, Sourced};
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
+use crate::problem::Reason;
 use crate::translate::characters::{NAME, consists_of};
 use crate::translate::claim::DraftRoute;
 use crate::translate::header;
-use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, Parsed, set};
 
 annotations! {
@@ -31,40 +29,34 @@ annotations! {
 /// Settings of headers.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// Value of `Connection` towards endpoints; none to leave it to the proxy.
+    /// Value of `Connection` towards endpoints; none to leave the header to the proxy.
     pub(in crate::translate) connection: Option<ConnectionHeader>,
-    /// `Host` towards endpoints, if it is not the client's.
+    /// `Host` towards endpoints; none for the client's.
     host: Option<Template>,
-    /// The `ConfigMap` with headers of responses.
+    /// The `ConfigMap` with response headers.
     custom: Option<String>,
-    /// Headers that it may set. The key `global-allowed-response-headers` lists them.
+    /// Header names that the `ConfigMap` may set. The key `global-allowed-response-headers` lists them.
     pub(in crate::translate) allowed: Arc<[String]>,
 }
 
-/// Headers of responses.
+/// Response headers with their values.
 pub(super) type CustomHeaders = Arc<[(String, String)]>;
 
-impl Settings {
-    /// Looks up the headers of responses. Where they cannot be set, the locations are closed: the reason, and the problem.
-    pub(super) fn resolve(
-        &self,
-        ingress: &Sourced<Ingress>,
-        prefix: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<Option<CustomHeaders>, Box<(String, Problem)>> {
-        let Some(text) = &self.custom else { return Ok(None) };
-        let key = format!("{prefix}/custom-headers");
-        let namespace = Some(ingress.namespace()).filter(|_| !crosses_namespaces);
-        let found = configmap(text, namespace, inputs).and_then(|configmap| {
+impl Resolve for Settings {
+    type Resolved = Option<CustomHeaders>;
+
+    /// Looks up the response headers. If they cannot be set, the locations are closed.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) -> Self::Resolved {
+        const NAME: &str = "custom-headers";
+        let found = context.configmap(self.custom.as_ref()?).and_then(|configmap| {
             let headers = header::literals(configmap, &self.allowed);
             headers.map_err(|why| (Reason::Invalid, format!("ConfigMap {}: {why}", configmap.key())))
         });
-        found.map(Some).map_err(|(reason, why)| {
-            let message = format!("annotation {key}: {why}: the locations of this Ingress return 503");
-            let problem = Problem::of_annotation(Severity::Error, ingress, &key, message);
-            Box::new((format!("annotation {key} cannot be read"), problem.because(reason)))
-        })
+        let refused = |fault| {
+            findings.guards.of_locations.push(format!("{} cannot be read", context.asker.called(NAME)));
+            findings.problems.push(context.closing(NAME, fault));
+        };
+        found.map_err(refused).ok()
     }
 }
 

@@ -5,10 +5,11 @@ use model::CipherSuite;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
+use super::resolve::{Context, Findings, Resolve};
 use crate::translate::characters::consists_of;
 use crate::translate::ciphers;
 use crate::translate::claim::{PassthroughClaim, TlsClaim};
-use crate::translate::value::{self, Taken, set};
+use crate::translate::value::{self, Applied, set};
 
 annotations! {
     "ssl-ciphers", Ingress, "", Supported(ssl_ciphers), IgnoresIngress,
@@ -25,8 +26,23 @@ pub(in crate::translate) struct Settings {
     /// TLS 1.2 suites to offer; none for those of the settings.
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
-    /// Connections are passed to an endpoint without being decrypted.
-    pub(super) passthrough: bool,
+    /// Connections are forwarded to an endpoint without being decrypted.
+    passthrough: bool,
+}
+
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Terminates TLS where the option for passing it on is not set.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        const NAME: &str = "ssl-passthrough";
+        if self.passthrough && !context.inputs.options.ssl_passthrough {
+            self.passthrough = false;
+            let called = context.asker.called(NAME);
+            let message = format!("{called} has no effect without --enable-ssl-passthrough: TLS ends here");
+            findings.problems.extend(context.without_effect(NAME, message));
+        }
+    }
 }
 
 pub(super) fn apply(settings: &Settings, tls: &mut TlsClaim) {
@@ -35,7 +51,7 @@ pub(super) fn apply(settings: &Settings, tls: &mut TlsClaim) {
     tls.passthrough = settings.passthrough.then(PassthroughClaim::default);
 }
 
-fn ssl_ciphers(settings: &mut super::Settings, text: &str) -> Taken {
+fn ssl_ciphers(settings: &mut super::Settings, text: &str) -> Applied {
     if !consists_of(&text.replace(' ', ""), &["!:+-"]) {
         return Err(format!("{text:?} is no list of cipher suites"));
     }
@@ -44,7 +60,7 @@ fn ssl_ciphers(settings: &mut super::Settings, text: &str) -> Taken {
             settings.host_tls.ciphers = Some(suites);
             Ok(remark)
         }
-        // In ingress-nginx no change of any Ingress would count any more.
+        // In ingress-nginx such a value would block all later changes of any Ingress.
         Err(why) => Ok(Some(format!("{why}; the default is used"))),
     }
 }

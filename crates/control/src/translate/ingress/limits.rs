@@ -27,7 +27,7 @@ annotations! {
     "limit-whitelist", Location, "", AliasOf("limit-allowlist"), "Former name of `limit-allowlist`.";
 }
 
-/// Limits for each client. 0 and less is no limit.
+/// Limits for each client. 0 and negative numbers mean no limit.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     per_second: i32,
@@ -37,7 +37,7 @@ pub(in crate::translate) struct Settings {
     exempt: Option<Arc<AddressSet>>,
     pub(in crate::translate) rate_status: u16,
     pub(in crate::translate) connections_status: u16,
-    /// What is counted by; none for the client's address. The key `limit-conn-zone-variable` says so.
+    /// The value that identifies a client; none for its address. The key `limit-conn-zone-variable` sets it.
     pub(in crate::translate) key: Option<Template>,
 }
 
@@ -57,13 +57,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Who no limits hold for.
+    /// The clients that are exempt from limits.
     pub(super) fn exempt(&self) -> Option<&Arc<AddressSet>> {
         self.exempt.as_ref()
     }
 }
 
-/// "Per client IP per Ingress (all its paths share it)."
+/// Applies the limits to a route. "Per client IP per Ingress (all its paths share it)."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     let rates: Vec<Rate> = [(settings.per_second, 60), (settings.per_minute, 1)]
         .into_iter()
@@ -89,7 +89,8 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     });
 }
 
-/// What is counted by. The bytes of an address tell no two clients apart that its text does not.
+/// Parses the value that identifies a client. The text of an address distinguishes the same clients as its
+/// bytes, so both are treated alike.
 pub(in crate::translate) fn key(text: &str) -> Parsed<Option<Template>> {
     let text = text.trim().replace("binary_remote_addr", "remote_addr");
     if matches!(text.as_str(), "$remote_addr" | "${remote_addr}") {
@@ -98,13 +99,13 @@ pub(in crate::translate) fn key(text: &str) -> Parsed<Option<Template>> {
     Template::parse(&text).map(Some).map_err(|error| error.to_string())
 }
 
-/// nginx refuses its whole configuration because of one that is not above 0.
+/// Parses the multiplier. nginx refuses its whole configuration because of one that is not above 0.
 fn multiplier(text: &str) -> Parsed<u32> {
     let number = value::number(text).ok().filter(|&number| number > 0);
     number.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
 }
 
-/// nginx takes these for `limit_req_status` and `limit_conn_status`.
+/// Parses a status that nginx accepts for `limit_req_status` and `limit_conn_status`.
 pub(in crate::translate) fn status(text: &str) -> Parsed<u16> {
     let status = value::number(text).ok().filter(|status| (400..600).contains(status));
     status.ok_or_else(|| format!("{text:?} is no status from 400 to 599"))

@@ -12,11 +12,11 @@ annotations! {
     "enable-rewrite-log", Location, "false", Ignored("it is a debugging aid of nginx"), "Logs rewrites.";
 }
 
-/// Settings of logs.
+/// Settings of access logs.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     access_log: bool,
-    /// Requests to the default backend are logged. The key `enable-access-log-for-default-backend` says so.
+    /// Requests to the default backend are logged, by the key `enable-access-log-for-default-backend`.
     pub(in crate::translate) of_default_backend: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for Settings {
     }
 }
 
-/// What holds for hosts without an Ingress.
+/// Applies the settings for hosts without an Ingress.
 pub(super) fn apply_to_rest(settings: &Settings, route: &mut DraftRoute) {
     route.access_log = settings.of_default_backend;
 }

@@ -1,4 +1,4 @@
-//! Copies of requests (mirroring).
+//! Mirroring: copies of requests for another service.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(in crate::translate) struct Settings {
     has_body: bool,
 }
 
-/// A URL for copies.
+/// The URL that receives the copies.
 #[derive(Clone, Debug)]
 struct Target {
     service: AuthService,
@@ -44,7 +44,7 @@ impl Default for Settings {
     }
 }
 
-/// "Host header = target host without port or mirror-host."
+/// Applies mirroring to a route. "Host header = target host without port or mirror-host."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.mirror = settings.target.as_ref().map(|target| {
         let host = settings.host.clone();
@@ -59,10 +59,10 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     });
 }
 
-/// "URL = mirror-target + the query (with variables exactly as evaluated)."
+/// Parses the target. "URL = mirror-target + the query (with variables exactly as evaluated)."
 fn target(text: &str) -> Parsed<Target> {
     check_characters(text)?;
-    // Values that begin with the slash of the path may follow the host at once.
+    // The host may be followed directly by a variable whose value begins with the slash of the path.
     let authority = text.find("://").map_or(0, |at| at + 3);
     let path = text[authority..].find(['/', '?']).map_or(text.len(), |at| authority + at);
     let value = ["$request_uri", "$uri"].iter().filter_map(|name| text[authority..path].find(name)).min();

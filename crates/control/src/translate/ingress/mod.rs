@@ -1,8 +1,11 @@
-//! Ingresses: which of them are served, the settings in their annotations, and their claims about hosts.
+//! Ingresses: the selection of those that are served, the settings in their annotations, and their claims
+//! about hosts.
 //!
-//! `class` selects Ingresses and `order` sorts them by age; `annotations` reads their annotations by a table, of which each concern
-//! (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their specs; `claims` combines all that for one
-//! host. A concern has its annotations, its settings, and a function that applies the settings to the draft of a route.
+//! `class` selects Ingresses and `order` sorts them by age; `annotations` reads their annotations by a table,
+//! of which each concern (`redirect`, `timeouts` and so on) has a part; `rules` and `certificates` read their
+//! specs; `claims` combines all that for one host. A concern has its annotations, its settings, and a
+//! function that applies the settings to the draft of a route. Concerns that depend on other objects or on
+//! options implement `Resolve`.
 
 pub(super) mod abuse;
 pub(super) mod access;
@@ -31,7 +34,6 @@ mod host_tls;
 pub(super) mod limits;
 mod logging;
 mod mirror;
-mod named;
 mod of_ingress;
 pub(crate) mod order;
 pub(super) mod overload;
@@ -39,6 +41,7 @@ pub mod own;
 pub(super) mod partial;
 pub(super) mod quota;
 pub(super) mod redirect;
+mod resolve;
 pub(super) mod responses;
 mod retries;
 mod rewrite;
@@ -68,15 +71,16 @@ use super::value::Parsed;
 use crate::names::{NsName, PortRef};
 use crate::objects::{Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use class::Class;
 use of_ingress::OfIngress;
+use resolve::{Context, Findings, Resolve};
 
 pub(super) use rules::backends;
 pub(crate) use rules::hosts_of;
 
-/// The settings in the annotations of an Ingress, by concern. The defaults are those of ingress-nginx, changed by the `ConfigMap`;
-/// each Ingress changes a copy.
+/// The settings in the annotations of an Ingress, by concern. The defaults are those of ingress-nginx,
+/// changed by the `ConfigMap`; each Ingress changes a copy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) abuse: abuse::Settings,
@@ -118,14 +122,14 @@ pub(super) struct Settings {
     pub(super) crosses_namespaces: bool,
 }
 
-/// What follows from an Ingress alone, whatever else there is at its hosts.
+/// The result of an Ingress alone, independent of other objects at its hosts.
 pub(super) struct ParsedIngress {
     pub(super) class: Class,
-    /// The numbers of the hosts that it makes claims about, in order of appearance.
+    /// The numbers of the hosts of its claims, in order of appearance.
     pub(super) hosts: SmallVec<[u32; 2]>,
-    /// It takes a part of other Ingresses' requests at its hosts, and claims nothing for itself.
+    /// The Ingress receives a share of other Ingresses' requests at its hosts, and has no claims of its own.
     pub(super) is_canary: bool,
-    /// Its settings for the Services that it names.
+    /// The settings for the Services that it names.
     pub(super) balancing: BackendSettings,
     pub(super) problems: Box<[Problem]>,
 }
@@ -134,34 +138,35 @@ pub(super) struct ParsedIngress {
 struct Annotated {
     settings: Settings,
     upstream: UpstreamDraft,
-    /// The verification of its hosts' clients, or why its hosts have to be closed.
+    /// The verification of its hosts' clients, or the reason for closing its hosts.
     client_auth: Option<Parsed<ClientAuthPolicy>>,
     /// Headers of the responses of its locations.
     custom_headers: Option<headers::CustomHeaders>,
-    /// What endpoints that speak `FastCGI` are told.
+    /// The parameters for `FastCGI` endpoints.
     fast_cgi: Arc<FastCgi>,
     /// The authentication of users at its locations.
     auth: auth::Resolved,
     snippets: snippets::Resolved,
 }
 
-/// All Ingresses, kept from one translation to the next.
+/// All Ingresses, stored from one translation to the next.
 #[derive(Default)]
 pub(super) struct Ingresses {
     parsed: Memo<ByAddress, ParsedIngress>,
     /// The numbers of all Ingresses, in the order of the index.
     all: Vec<u32>,
-    /// The numbers of those that are served, the oldest first.
+    /// The numbers of the served Ingresses, the oldest first.
     ours: Vec<u32>,
     /// Former versions that are served in place of the present ones, which are not accepted.
     kept: Vec<Arc<Sourced<Ingress>>>,
 }
 
-/// An Ingress, hashed and compared by its address in memory. An Ingress that does not change keeps its address, and no other can
-/// get it while this value holds the pointer.
+/// An Ingress, hashed and compared by its address in memory. An unchanged Ingress keeps its address, and no
+/// other can get it while this value holds the pointer.
 struct ByAddress(Arc<Sourced<Ingress>>);
 
-/// Makes the claims of Ingresses. The annotations of an Ingress with several hosts are read once in a translation.
+/// Makes the claims of Ingresses. The annotations of an Ingress with several hosts are read once in a
+/// translation.
 pub(super) struct Claimants<'c, 'a> {
     ingresses: &'c Ingresses,
     base: &'c Settings,
@@ -173,7 +178,7 @@ pub(super) struct Claimants<'c, 'a> {
 // === impl Ingresses ===
 
 impl Ingresses {
-    /// Takes the Ingresses of an index. `number_of_host` gives the number of a host.
+    /// Updates the Ingresses of an index. `number_of_host` gives the number of a host.
     pub(super) fn follow(
         &mut self,
         base: &Settings,
@@ -214,7 +219,7 @@ impl Ingresses {
         }
     }
 
-    /// Says of each former version that it stays in force.
+    /// Reports each former version that stays in force.
     pub(super) fn problems_of_kept(&self) -> impl Iterator<Item = Problem> {
         self.kept.iter().map(|ingress| {
             let message =
@@ -228,17 +233,17 @@ impl Ingresses {
         self.all.iter().map(|&number| self.parsed.value(number))
     }
 
-    /// The numbers of the Ingresses that are served and of their hosts, the oldest Ingress first.
+    /// The numbers of the served Ingresses and of their hosts, the oldest Ingress first.
     pub(super) fn hosts(&self) -> impl Iterator<Item = (u32, &[u32])> {
         self.ours.iter().map(|&number| (number, &*self.parsed.value(number).hosts))
     }
 
-    /// The Ingresses that are served, the oldest first.
+    /// The served Ingresses, the oldest first.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Arc<Sourced<Ingress>>> {
         self.ours.iter().map(|&number| &self.parsed.key(number).0)
     }
 
-    /// The settings that the Ingresses being served have for the backends they name.
+    /// The settings of the served Ingresses for the backends that they name.
     pub(super) fn backends(
         &self,
     ) -> impl Iterator<Item = (&BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
@@ -247,23 +252,23 @@ impl Ingresses {
         })
     }
 
-    /// The one with a number, as it owns a host.
+    /// The Ingress with this number as an owner of a host.
     pub(super) fn owner(&self, number: u32) -> Owner {
         let ingress = &self.parsed.key(number).0;
         Owner { born: order::birth(ingress).unwrap_or(u64::MAX), object: ingress.reference() }
     }
 
-    /// The place of the one with a number.
-    pub(super) fn place(&self, number: u32) -> Place {
-        Place::of(&*self.parsed.key(number).0)
+    /// The place of the Ingress with this number.
+    pub(super) fn place(&self, number: u32) -> SourceLocation {
+        SourceLocation::of(&*self.parsed.key(number).0)
     }
 
-    /// Whether the one with a number serves its hosts over TLS.
+    /// Whether the Ingress with this number serves its hosts over TLS.
     pub(super) fn has_tls(&self, number: u32) -> bool {
         !self.is_canary(number) && !self.parsed.key(number).0.spec.tls.is_empty()
     }
 
-    /// Whether the one with a number takes only a part of other Ingresses' requests.
+    /// Whether the Ingress with this number receives only a share of other Ingresses' requests.
     pub(super) fn is_canary(&self, number: u32) -> bool {
         self.parsed.value(number).is_canary
     }
@@ -272,13 +277,13 @@ impl Ingresses {
         self.parsed.until()
     }
 
-    /// Forgets the Ingresses that are gone.
+    /// Removes the deleted Ingresses.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
         self.parsed.sweep(revisions, |_| {});
     }
 }
 
-/// The versions among those `served` so far of the Ingresses whose present version is not accepted.
+/// The versions that were `served` so far of Ingresses whose present version is not accepted.
 fn former_versions<'o>(
     parsed: &Memo<ByAddress, ParsedIngress>,
     numbers: &[u32],
@@ -367,43 +372,22 @@ impl Annotated {
         for fault in faults {
             snippets::close(fault, ingress, prefix, &mut settings.guards, problems);
         }
-        let (firewall, guards) = (&settings.firewall, &mut settings.guards);
-        firewall.enforce(ingress, prefix, options.waf_unenforced, guards, problems);
-        let crosses_namespaces = settings.crosses_namespaces;
-        let (upstream, refusal) = settings.upstream_tls.resolve(ingress, prefix, crosses_namespaces, inputs);
-        if let Some((denial, problem)) = refusal {
-            settings.guards.of_locations.push(denial);
-            problems.push(problem);
-        }
         let asker = OfIngress { ingress, prefix };
-        problems.extend(tracing::problem(&settings.tracing, &asker));
-        problems.extend(cache::problem(&settings.cache, &asker));
-        problems.extend(quota::problem(&settings.quota, &asker));
-        if settings.host_tls.passthrough && !options.ssl_passthrough {
-            settings.host_tls.passthrough = false;
-            let key = format!("{prefix}/ssl-passthrough");
-            let message =
-                format!("annotation {key} has no effect without --enable-ssl-passthrough: TLS ends here");
-            let line = ingress.metadata.annotations.get(&key);
-            let problem = line.map(|value| Problem::at(Severity::Warning, ingress, value, message));
-            problems.extend(problem.map(|problem| problem.because(Reason::NoEffect)));
-        }
-        settings.responses.check(&asker, problems);
-        settings.files.check(&asker, options, &mut settings.guards, problems);
-        let (certificates, guards) = (&settings.client_certificates, &mut settings.guards);
-        let client_auth = certificates.resolve(ingress, prefix, crosses_namespaces, inputs, guards, problems);
-        settings.errors.resolve(&asker, inputs, problems);
-        let auth = settings.auth.resolve(&asker, crosses_namespaces, inputs, problems);
-        let custom_headers = settings.headers.resolve(ingress, prefix, crosses_namespaces, inputs);
-        let custom_headers = custom_headers.unwrap_or_else(|refusal| {
-            let (denial, problem) = *refusal;
-            settings.guards.of_locations.push(denial);
-            problems.push(problem);
-            None
-        });
-        let fastcgi = settings.fastcgi.clone();
-        let guards = &mut settings.guards;
-        let fast_cgi = fastcgi.resolve(ingress, prefix, crosses_namespaces, inputs, guards, problems);
+        let context = Context { asker: &asker, inputs, crosses_namespaces: settings.crosses_namespaces };
+        let mut findings = Findings { guards: &mut settings.guards, problems };
+        settings.firewall.resolve(&context, &mut findings);
+        let upstream = settings.upstream_tls.resolve(&context, &mut findings);
+        settings.tracing.resolve(&context, &mut findings);
+        settings.cache.resolve(&context, &mut findings);
+        settings.quota.resolve(&context, &mut findings);
+        settings.host_tls.resolve(&context, &mut findings);
+        settings.responses.resolve(&context, &mut findings);
+        settings.files.resolve(&context, &mut findings);
+        let client_auth = settings.client_certificates.resolve(&context, &mut findings);
+        settings.errors.resolve(&context, &mut findings);
+        let auth = settings.auth.resolve(&context, &mut findings);
+        let custom_headers = settings.headers.resolve(&context, &mut findings);
+        let fast_cgi = settings.fastcgi.resolve(&context, &mut findings);
         Self { settings, upstream, client_auth, custom_headers, fast_cgi, auth, snippets }
     }
 
@@ -436,7 +420,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
         claims::claim(ingress, &annotated, host, self.inputs)
     }
 
-    /// What a canary Ingress takes at one of its hosts.
+    /// The claim of a canary Ingress about one of its hosts.
     pub(super) fn canary(&self, number: u32, host: &HostName) -> CanaryClaim {
         let (ingress, annotated) = self.annotated(number);
         claims::canary(ingress, &annotated, host)
@@ -454,8 +438,8 @@ impl<'c, 'a> Claimants<'c, 'a> {
         (ingress, annotated)
     }
 
-    /// The route for requests that no other matches, at a host without an Ingress.
-    pub(super) fn rest(&self, place: Place) -> DraftRoute {
+    /// The route for requests that no other route matches, at a host without an Ingress.
+    pub(super) fn rest(&self, place: SourceLocation) -> DraftRoute {
         let mut route = DraftRoute::new(PathMatch::root(), None, place);
         claims::apply_to_any(&Annotated::base(self.base, self.inputs.options), &mut route);
         logging::apply_to_rest(&self.base.logging, &mut route);

@@ -1,11 +1,11 @@
-//! An Ingress as the asker for settings.
+//! An Ingress as the asker of settings.
 //!
-//! Never in here: what a setting means.
+//! Never in here: the meaning of a setting.
 
 use super::asker::Asker;
 use super::own;
 use crate::objects::{Ingress, Sourced};
-use crate::problem::Place;
+use crate::problem::SourceLocation;
 
 /// An Ingress, and the prefix of the annotations that are not Forebay's own.
 pub(super) struct OfIngress<'i> {
@@ -18,13 +18,17 @@ impl Asker for OfIngress<'_> {
         self.ingress.namespace()
     }
 
-    fn place(&self) -> Place {
-        Place::of(self.ingress)
+    fn place(&self) -> SourceLocation {
+        SourceLocation::of(self.ingress)
     }
 
-    fn given(&self, name: &str) -> Option<Place> {
+    fn given(&self, name: &str) -> Option<SourceLocation> {
         let value = self.ingress.metadata.annotations.get(&self.key(name))?;
-        Some(Place::at(self.ingress, value))
+        Some(SourceLocation::at(self.ingress, value))
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.ingress.metadata.annotations.get(&self.key(name)).map(|value| value.value.as_str())
     }
 
     fn names(&self) -> Vec<&str> {

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 
 use crate::objects::{Ingress, Sourced};
 
-/// The indices of the Ingresses, that of the oldest first.
+/// The indices of the Ingresses, the oldest first.
 ///
-/// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Without creation times, as in most files, they
-/// stay in the order of appearance. An Ingress with a creation time is older than one without.
+/// "Ingresses are sorted by creationTimestamp, ties by `namespace/name` descending." Without creation times,
+/// as in most files, they stay in the order of appearance. An Ingress with a creation time is older than one
+/// without.
 pub(crate) fn by_age<'a>(ingresses: impl Iterator<Item = &'a Sourced<Ingress>>) -> Vec<u32> {
     let mut order: Vec<_> = (0..).zip(ingresses).map(|(place, it)| (birth(it), it, place)).collect();
     order.sort_by(|(a_birth, a, _), (b_birth, b, _)| compare((*a_birth, a), (*b_birth, b)));
@@ -23,14 +24,16 @@ fn compare(a: (Option<u64>, &Sourced<Ingress>), b: (Option<u64>, &Sourced<Ingres
     }
 }
 
-/// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole seconds has 14 digits.
+/// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole
+/// seconds has 14 digits.
 pub(super) fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {
     let time = ingress.metadata.creation_timestamp.as_deref()?;
     let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
     Some(digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
 }
 
-/// `namespace/name` as one text, which upstream compares: `a-b/c` comes before `a/c`, since `-` comes before `/`.
+/// The text `namespace/name`, which ingress-nginx compares: `a-b/c` comes before `a/c`, because `-` comes
+/// before `/`.
 fn path(ingress: &Sourced<Ingress>) -> impl Iterator<Item = u8> {
     ingress.namespace().bytes().chain([b'/']).chain(ingress.name().bytes())
 }
@@ -80,7 +83,8 @@ mod tests {
     }
 
     proptest! {
-        /// If the comparison were not a total order, sorting could panic, or give another result for another algorithm.
+        /// If the comparison were not a total order, sorting could panic, or give another result for another
+        /// algorithm.
         #[test]
         fn the_order_is_total(picks in proptest::collection::vec((0..2, 0..2, 0..3), 3)) {
             let make = |(namespace, name, age): &(i32, i32, i32)| {

@@ -1,4 +1,5 @@
-//! What is done when more requests come than endpoints can answer: `forebay.io/overload` and what belongs to it.
+//! Handling of overload, when more requests arrive than endpoints can answer: `forebay.io/overload` and the
+//! annotations that belong to it.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "concurrency", Location, "auto", Supported(|s, v| s.overload.set(|overload| set(&mut overload.concurrency, concurrency(v)))),
@@ -29,17 +30,18 @@ annotations! {
         "How long a new Pod's share grows from a tenth to a full one, under `enforce`: seconds, or `500ms`; 0 for a full one at once.";
 }
 
-/// Settings for overload. Ingresses that say nothing of it share what the `ConfigMap` says.
+/// Settings for overload. Ingresses without settings of their own share those of the `ConfigMap`.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     shared: Arc<Overload>,
-    /// It counts whether or not anything is done about overload of endpoints: Forebay itself may be short of something.
+    /// The priority of requests. It also applies if overload of endpoints is not handled, because Forebay
+    /// itself may lack resources.
     pub(in crate::translate) priority: Priority,
 }
 
 impl Settings {
-    /// Takes a value. One that cannot be read, and one that changes nothing, leave the settings shared.
-    pub(in crate::translate) fn set(&mut self, take: impl FnOnce(&mut Overload) -> Taken) -> Taken {
+    /// Applies a value. The settings stay shared after an invalid value, and after one that changes nothing.
+    pub(in crate::translate) fn set(&mut self, take: impl FnOnce(&mut Overload) -> Applied) -> Applied {
         let mut changed = Overload::clone(&self.shared);
         let remark = take(&mut changed)?;
         if changed != *self.shared {
@@ -73,7 +75,7 @@ pub(in crate::translate) fn priority(text: &str) -> Parsed<Priority> {
     }
 }
 
-/// The name of a header; none for an empty text.
+/// Parses the name of a header; none for an empty text.
 pub(in crate::translate) fn priority_header(text: &str) -> Parsed<Option<Box<str>>> {
     if text.trim().is_empty() {
         return Ok(None);
@@ -92,7 +94,7 @@ pub(in crate::translate) fn concurrency(text: &str) -> Parsed<Concurrency> {
     }
 }
 
-/// A percentage; none for `off`.
+/// Parses a percentage; none for `off`.
 pub(in crate::translate) fn retry_budget(text: &str) -> Parsed<Option<u8>> {
     let text = text.trim();
     if text == "off" {

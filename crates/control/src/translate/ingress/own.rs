@@ -1,15 +1,15 @@
-//! The annotations that are Forebay's own, which ingress-nginx does not know: they have a prefix of their own, whatever
+//! Forebay's own annotations, which ingress-nginx does not know: they have a prefix of their own, whatever
 //! `--annotations-prefix` says.
 
 use super::annotation::Annotation;
 use super::{abuse, cache, compression, files, overload, quota};
 
-/// Their prefix.
+/// The prefix of these annotations.
 pub const PREFIX: &str = "forebay.io";
 
-/// All of them, by concern.
+/// All of Forebay's own annotations, by concern.
 const CONCERNS: &[&[Annotation]] = &[
-    // One a line.
+    // This comment makes rustfmt put each concern on its own line.
     abuse::ANNOTATIONS,
     cache::ANNOTATIONS,
     compression::ANNOTATIONS,
@@ -18,12 +18,12 @@ const CONCERNS: &[&[Annotation]] = &[
     quota::ANNOTATIONS,
 ];
 
-/// All of them.
+/// All of Forebay's own annotations.
 pub fn annotations() -> impl Iterator<Item = &'static Annotation> {
     CONCERNS.iter().copied().flatten()
 }
 
-/// The one with this name, which has no prefix.
+/// The annotation with this name without prefix.
 pub(in crate::translate) fn named(name: &str) -> Option<&'static Annotation> {
     annotations().find(|annotation| annotation.name == name)
 }
@@ -41,7 +41,8 @@ mod tests {
         assert_eq!(names.len(), annotations().count());
     }
 
-    /// What an Ingress may ask for, the `ConfigMap` may ask for all; but no two Ingresses have the same files.
+    /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files: no two
+    /// Ingresses have the same files.
     #[test]
     fn each_has_a_key_with_its_default() {
         for annotation in annotations()

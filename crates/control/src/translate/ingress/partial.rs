@@ -1,9 +1,11 @@
-//! Settings of which only those concerns hold that somebody asks for: what other kinds of objects than Ingresses have of annotations.
+//! Settings of those concerns only that an asker sets: the use of annotations by other kinds of objects than
+//! Ingresses.
 //!
-//! Never in here: who asks, and for which routes.
+//! Never in here: the asker, and its routes.
 
 use super::annotation::Annotation;
 use super::asker::Asker;
+use super::resolve::{Context, Findings, Resolve};
 use super::{
     Settings, abuse, access, auth, bodies, cache, compression, errors, files, headers, limits, logging,
     overload, quota, responses, retries, timeouts, tracing,
@@ -13,7 +15,7 @@ use crate::translate::claim::DraftRoute;
 use crate::translate::inputs::Inputs;
 use crate::translate::value::Parsed;
 
-/// A group of concerns that holds as a whole.
+/// A group of settings that applies as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::translate) enum Concern {
     Abuse,
@@ -21,7 +23,7 @@ pub(in crate::translate) enum Concern {
     Auth,
     Bodies,
     Cache,
-    /// With compression, which is a part of how responses are passed on.
+    /// Responses, including compression.
     Responses,
     Errors,
     Files,
@@ -34,14 +36,15 @@ pub(in crate::translate) enum Concern {
     Tracing,
 }
 
-/// Settings, with the objects that they name looked up.
+/// Settings, after looking up the objects that they name.
 pub(in crate::translate) struct Partial {
     settings: Settings,
     auth: auth::Resolved,
 }
 
 impl Partial {
-    /// The settings of the `ConfigMap`, changed by values. No value may name an object that the asker must not name.
+    /// The settings of the `ConfigMap`, changed by values. The caller has checked that the asker may name the
+    /// objects in these values.
     pub(in crate::translate) fn new<'v>(
         base: &Settings,
         values: impl Iterator<Item = (&'static Annotation, &'v str)>,
@@ -50,7 +53,7 @@ impl Partial {
         problems: &mut Vec<Problem>,
     ) -> Self {
         let mut settings = base.clone();
-        // What ingress-nginx allows of a body is for those who come from there.
+        // ingress-nginx's limit of body sizes applies only to Ingresses.
         settings.bodies.bytes_max = None;
         for (annotation, text) in values {
             if annotation.read(&mut settings, text).is_err() && annotation.is_strict() {
@@ -58,17 +61,19 @@ impl Partial {
                 settings.guards.of_locations.push(denial);
             }
         }
-        problems.extend(tracing::problem(&settings.tracing, asker));
-        problems.extend(cache::problem(&settings.cache, asker));
-        problems.extend(quota::problem(&settings.quota, asker));
-        settings.responses.check(asker, problems);
-        settings.files.check(asker, inputs.options, &mut settings.guards, problems);
-        settings.errors.resolve(asker, inputs, problems);
-        let auth = settings.auth.resolve(asker, true, inputs, problems);
+        let context = Context { asker, inputs, crosses_namespaces: true };
+        let mut findings = Findings { guards: &mut settings.guards, problems };
+        settings.tracing.resolve(&context, &mut findings);
+        settings.cache.resolve(&context, &mut findings);
+        settings.quota.resolve(&context, &mut findings);
+        settings.responses.resolve(&context, &mut findings);
+        settings.files.resolve(&context, &mut findings);
+        settings.errors.resolve(&context, &mut findings);
+        let auth = settings.auth.resolve(&context, &mut findings);
         Self { settings, auth }
     }
 
-    /// Applies what holds whatever is asked for: why nobody may be served.
+    /// Applies the reasons for refusing all requests, which do not depend on the concern.
     pub(in crate::translate) fn apply_denials(&self, route: &mut DraftRoute) {
         super::guards::apply(&self.settings.guards, route);
     }
@@ -105,7 +110,7 @@ impl Partial {
     }
 }
 
-/// Whether a value can be read, and what of it has no effect.
+/// Checks a value. Returns a remark about a part without effect, or the error.
 pub(in crate::translate) fn check(
     settings: &mut Settings,
     annotation: &Annotation,

@@ -1,4 +1,5 @@
-//! Limits of requests by any value, in windows of time: `forebay.io/limit-requests` and what belongs to it.
+//! Request limits by any value, in time windows: `forebay.io/limit-requests` and the annotations that belong
+//! to it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroU32;
@@ -10,9 +11,8 @@ use model::{AddressSet, QuotaWindow, RequestQuota};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
 use super::limits;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
@@ -25,38 +25,39 @@ annotations! {
         "All replicas count together. It needs `--limit-redis`, or `--replicas-service`, `--replicas-secret` and `--replicas-udp-port`.";
 }
 
-/// Windows that a route may have, each of which costs a counter for each client.
+/// The most windows of a route. Each window costs a counter for each client.
 const WINDOWS_MAX: usize = 4;
 
-/// Limits by any value.
+/// Settings of request limits.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// What is counted by; none for the client's address.
+    /// The value that identifies a client; none for its address.
     pub(in crate::translate) key: Option<Template>,
-    /// None for no limit.
+    /// The windows; empty for no limit.
     pub(in crate::translate) windows: Vec<QuotaWindow>,
     pub(in crate::translate) is_shared: bool,
-    /// There are others to count with.
+    /// Other replicas exist with which to count.
     pub(in crate::translate) has_replicas: bool,
 }
 
-/// Why replicas do not count together that are to.
+/// The reason why replicas do not count together although they should.
 const NOT_SHARED: &str = "there is nobody to count with without --limit-redis, or --replicas-service, --replicas-secret, --replicas-udp-port and POD_IP; \
     each replica counts alone";
 
 impl Settings {
-    /// Whether each replica counts alone though all are to count together.
+    /// Whether each replica counts alone although all should count together.
     fn is_unshared(&self) -> bool {
         self.is_shared && !self.windows.is_empty() && !self.has_replicas
     }
 }
 
-/// Why replicas do not count together though the `ConfigMap` asks for it.
+/// The reason why replicas do not count together although the `ConfigMap` requests it.
 pub(in crate::translate) fn unshared_for_all(settings: &Settings) -> Option<&'static str> {
     settings.is_unshared().then_some(NOT_SHARED)
 }
 
-/// "All paths of an Ingress share what is counted", as with ingress-nginx's limits. Who those do not hold for, this one does not either.
+/// Applies the limits to a route. "All paths of an Ingress share what is counted", as with ingress-nginx's
+/// limits, and the same clients are exempt.
 pub(super) fn apply(settings: &Settings, exempt: Option<&Arc<AddressSet>>, route: &mut DraftRoute) {
     if settings.windows.is_empty() {
         return;
@@ -72,15 +73,20 @@ pub(super) fn apply(settings: &Settings, exempt: Option<&Arc<AddressSet>>, route
     });
 }
 
-/// Tells who asks for it that replicas count alone.
-pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
-    const NAME: &str = "limit-shared";
-    let place = asker.given(NAME).filter(|_| settings.is_unshared())?;
-    let message = format!("{}: {NOT_SHARED}", asker.called(NAME));
-    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Reports counts that are not shared.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        const NAME: &str = "limit-shared";
+        if self.is_unshared() {
+            let message = format!("{}: {NOT_SHARED}", context.asker.called(NAME));
+            findings.problems.extend(context.without_effect(NAME, message));
+        }
+    }
 }
 
-/// Windows such as `10/1s, 100/1m`; none for an empty text.
+/// Parses windows such as `10/1s, 100/1m`; none for an empty text.
 pub(in crate::translate) fn windows(text: &str) -> Parsed<Vec<QuotaWindow>> {
     let windows: Vec<_> = value::list(text).iter().map(|item| window(item)).collect::<Parsed<_>>()?;
     let lengths: std::collections::HashSet<_> = windows.iter().map(|window| window.seconds).collect();
@@ -93,7 +99,8 @@ pub(in crate::translate) fn windows(text: &str) -> Parsed<Vec<QuotaWindow>> {
     Ok(windows)
 }
 
-/// What becomes of limits without the Redis that counts: `open` or `closed`. True if they fail closed.
+/// Parses `open` or `closed`, which decides about requests while the shared Redis fails. Returns true for
+/// `closed`.
 pub(in crate::translate) fn fails_closed(text: &str) -> Parsed<bool> {
     match text {
         "open" => Ok(false),
@@ -102,13 +109,13 @@ pub(in crate::translate) fn fails_closed(text: &str) -> Parsed<bool> {
     }
 }
 
-/// A number of requests and a time: `100/1m`, `100/m`.
+/// Parses a number of requests and a time: `100/1m`, `100/m`.
 fn window(text: &str) -> Parsed<QuotaWindow> {
     let wrong = || format!("{text:?} is no number of requests in a time from 1s to 1d, such as 100/1m");
     let (requests, time) = text.split_once('/').ok_or_else(wrong)?;
     let requests = requests.trim().parse().map_err(|_| wrong())?;
     let time = time.trim();
-    // A second, a minute and so on may go without the number.
+    // A unit such as a second or a minute may omit the number 1.
     let whole = if time.starts_with(|first: char| first.is_ascii_alphabetic()) {
         format!("1{time}")
     } else {
@@ -120,7 +127,7 @@ fn window(text: &str) -> Parsed<QuotaWindow> {
     Ok(QuotaWindow { requests, seconds: seconds.ok_or_else(wrong)? })
 }
 
-/// The longest window.
+/// Length of the longest window.
 const DAY_SECONDS: u32 = 24 * 60 * 60;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Redirects.
+//! Redirects to TLS, to other URLs and to other hosts.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::characters::{NAME, consists_of};
 use crate::translate::claim::{Claim, DraftRoute, TlsRedirectDraft};
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "app-root", Location, "", Supported(|s, v| set(&mut s.redirect.app_root, app_root(v).map(Some))),
@@ -41,17 +41,17 @@ annotations! {
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an annotation that is true or false")]
 pub(in crate::translate) struct Settings {
-    /// Redirect if the host has a certificate.
+    /// Redirect to TLS if the host has a certificate.
     pub(in crate::translate) with_certificate: bool,
-    /// Redirect in any case.
+    /// Redirect to TLS in any case.
     pub(in crate::translate) always: bool,
     pub(in crate::translate) status: u16,
     /// Rules whose path has one of these prefixes are not redirected.
     pub(in crate::translate) except: Vec<String>,
     pub(in crate::translate) keep_trailing_slash: bool,
-    /// `Location` contains the port.
+    /// Write the port into `Location`.
     pub(in crate::translate) names_port: bool,
-    /// `Location` is a path where that is enough.
+    /// Write only a path into `Location`, where a path is enough.
     pub(in crate::translate) relative: bool,
     pub(in crate::translate) app_root: Option<Template>,
     permanent: Option<String>,
@@ -81,7 +81,7 @@ impl Default for Settings {
     }
 }
 
-/// `https_port` is the port in `Location`, if the settings ask for one.
+/// Applies the settings to a route. `https_port` is the port in `Location`, if the settings request it.
 pub(super) fn apply(settings: &Settings, https_port: u16, route: &mut DraftRoute) {
     let redirect = TlsRedirect {
         status: settings.status,
@@ -99,18 +99,19 @@ pub(super) fn apply(settings: &Settings, https_port: u16, route: &mut DraftRoute
     route.passes_in_clear = passes_in_clear(settings, route.path.path());
 }
 
-/// Applies the settings that hold for a host as a whole.
+/// Applies the settings for the whole host.
 pub(super) fn apply_to_host(settings: &Settings, claim: &mut Claim) {
     // As in ingress-nginx, requests for unknown hosts are not redirected.
     if !claim.is_catch_all {
         claim.app_root.clone_from(&settings.app_root);
-        // Neither does it read this setting of rules without paths.
+        // This setting of rules without paths is ignored too.
         claim.www_redirect = settings.www.then_some(settings.status).filter(|_| !claim.routes.is_empty());
     }
 }
 
 impl Settings {
-    /// "Both set: temporal wins. A relative permanent-redirect becomes `scheme://host/...` unless `relative-redirects`."
+    /// The redirect of all requests. "Both set: temporal wins. A relative permanent-redirect becomes
+    /// `scheme://host/...` unless `relative-redirects`."
     fn redirect(&self) -> Option<Redirect> {
         let with_variables = |url: &str| {
             let template = Template::parse(url).ok().filter(|_| url.contains('$'));
@@ -141,7 +142,7 @@ pub(in crate::translate) fn app_root(text: &str) -> Parsed<Template> {
     }
 }
 
-/// `is_lenient`: whatever can be written in a header, with variables.
+/// Parses a URL. `is_lenient` accepts every text that a header can contain, with variables.
 fn url(text: &str, is_lenient: bool) -> Parsed<String> {
     let is_fit = if is_lenient {
         text.chars().all(|char| char.is_ascii_graphic()) && Template::parse(text).is_ok()
@@ -155,7 +156,7 @@ fn url(text: &str, is_lenient: bool) -> Parsed<String> {
     }
 }
 
-fn temporal(settings: &mut super::Settings, text: &str) -> Taken {
+fn temporal(settings: &mut super::Settings, text: &str) -> Applied {
     let url = url(text, settings.is_lenient)?;
     if !url.starts_with("http") {
         return Ok(Some(format!("{text:?} does not begin with http, and has no effect")));
@@ -164,23 +165,23 @@ fn temporal(settings: &mut super::Settings, text: &str) -> Taken {
     Ok(None)
 }
 
-/// ingress-nginx reads it only beside a `temporal-redirect`, which comes before it by name.
-fn temporal_status(settings: &mut super::Settings, text: &str) -> Taken {
+/// Reads the status. ingress-nginx reads it only beside a `temporal-redirect`, which precedes it by name.
+fn temporal_status(settings: &mut super::Settings, text: &str) -> Applied {
     if settings.redirect.temporal.is_none() {
         return Ok(None);
     }
     set(&mut settings.redirect.temporal_status, status(text, 300..=307, 302))
 }
 
-/// A status that is none of a redirect is replaced by the default.
+/// Parses a status. A number that is no redirect's status is replaced by the default.
 fn status(text: &str, accepted: RangeInclusive<u16>, default: u16) -> Parsed<u16> {
     let number: i64 = value::number(text)?;
     Ok(u16::try_from(number).ok().filter(|status| accepted.contains(status)).unwrap_or(default))
 }
 
-/// Whether all paths of a rule are within a prefix that is not redirected to TLS. Such paths stay open to clients without a
-/// certificate: certificate authorities fetch their challenges over plain HTTP. The prefix `/` does not count, since it would open
-/// the whole host.
+/// Whether all paths of a rule are within a prefix that is not redirected to TLS. Such paths stay open to
+/// clients without a certificate: certificate authorities fetch their challenges over plain HTTP. The prefix
+/// `/` does not count, because it would open the whole host.
 fn passes_in_clear(settings: &Settings, path: &str) -> bool {
     settings.except.iter().any(|prefix| prefix != "/" && path.starts_with(prefix.as_str()))
 }

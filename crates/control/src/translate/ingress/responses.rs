@@ -1,16 +1,16 @@
-//! Responses of endpoints: how long their heads may be, how their bodies are sent, and what is changed in what they say of places.
+//! Responses of endpoints: the length of their heads, the transfer of their bodies, and the rewriting of
+//! locations and cookies.
 
 use model::{Pace, ResponsePolicy, Substitution};
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
-/// Why these have no effect, of the `ConfigMap` too.
+/// The reason why these settings have no effect, also in the `ConfigMap`.
 pub(in crate::translate) const ALL_MAY_BE_BUSY: &str =
     "all that is read ahead of a client may be on its way to it";
 pub(in crate::translate) const IN_MEMORY: &str = "responses are read ahead into memory only";
@@ -46,7 +46,7 @@ pub(in crate::translate) struct Settings {
     pub(in crate::translate) head_bytes_max: u64,
     pub(in crate::translate) reads_ahead: bool,
     pub(in crate::translate) buffers: u64,
-    /// 0 and less is no limit.
+    /// Rate in KiB per second; 0 and negative numbers mean no limit.
     pub(in crate::translate) rate_kib: i64,
     pub(in crate::translate) rate_after_kib: i64,
     pub(in crate::translate) redirect_from: String,
@@ -75,22 +75,28 @@ const OFF: &str = "off";
 const DEFAULT: &str = "default";
 
 impl Settings {
-    /// "proxy-redirect-from/-to work only as a pair (`off` and `default` alone change nothing here)."
+    /// The rewriting of `Location`. "proxy-redirect-from/-to work only as a pair (`off` and `default` alone
+    /// change nothing here)."
     fn location(&self) -> Option<Substitution> {
         let Self { redirect_from: from, redirect_to: to, .. } = self;
         let is_pair = ![OFF, DEFAULT].contains(&from.as_str()) && to != OFF;
         is_pair.then(|| Substitution { from: from.clone(), to: to.clone() })
     }
 
-    /// "limit-rate in KiB/s after limit-rate-after KiB (with proxy-buffering on)."
+    /// The rate limit. "limit-rate in KiB/s after limit-rate-after KiB (with proxy-buffering on)."
     fn pace(&self) -> Option<Pace> {
         let bytes = |kib: i64| u64::try_from(kib).unwrap_or(0).saturating_mul(1024);
         let (bytes_per_second, after_bytes) = (bytes(self.rate_kib), bytes(self.rate_after_kib));
         (self.reads_ahead && bytes_per_second > 0).then_some(Pace { bytes_per_second, after_bytes })
     }
+}
 
-    /// Reports annotations that mean something only beside another.
-    pub(super) fn check(&self, asker: &dyn Asker, problems: &mut Vec<Problem>) {
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Reports annotations that have an effect only beside another one, which is missing.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        let asker = context.asker;
         let is_off = |part: &str| part == OFF || part == DEFAULT;
         let (lacks_from, lacks_to) = (is_off(&self.redirect_from), self.redirect_to == OFF);
         let without = [
@@ -98,13 +104,10 @@ impl Settings {
             ("proxy-redirect-from", lacks_to && !lacks_from, "proxy-redirect-to", ""),
             ("proxy-redirect-to", lacks_from && !lacks_to, "proxy-redirect-from", ""),
         ];
-        for (name, is_alone, other, value) in without {
-            if let Some(place) = asker.given(name).filter(|_| is_alone) {
-                let message =
-                    format!("{} has no effect without {}{value}", asker.called(name), asker.short(other));
-                let problem = Problem::in_place(Severity::Warning, &place, message);
-                problems.push(problem.because(Reason::NoEffect));
-            }
+        for (name, _, other, value) in without.into_iter().filter(|(_, is_alone, ..)| *is_alone) {
+            let message =
+                format!("{} has no effect without {}{value}", asker.called(name), asker.short(other));
+            findings.problems.extend(context.without_effect(name, message));
         }
     }
 }
@@ -123,7 +126,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.transfer.response = Some(policy).filter(|it| *it != ResponsePolicy::default()).map(Box::new);
 }
 
-/// Nothing is as short as 0.
+/// Parses the length of a head. 0 is invalid, because no head is that short.
 pub(in crate::translate) fn head_bytes(text: &str) -> Parsed<u64> {
     value::size(text).ok().filter(|&bytes| bytes > 0).ok_or_else(|| format!("{text:?} is no size above 0"))
 }
@@ -140,7 +143,7 @@ pub(in crate::translate) fn cookie_path(text: &str) -> Parsed<Option<Substitutio
     substitution(text, value::URL)
 }
 
-/// `off`, or two words.
+/// Parses `off`, or two words.
 fn substitution(text: &str, others: &str) -> Parsed<Option<Substitution>> {
     let words: Vec<_> = text.split_whitespace().collect();
     match words.as_slice() {

@@ -1,4 +1,4 @@
-//! Retries: which failures lead to another attempt.
+//! Retries: the failures that lead to another attempt.
 
 use model::RetryPolicy;
 

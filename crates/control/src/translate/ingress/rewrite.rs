@@ -1,4 +1,4 @@
-//! Other paths and hosts than those of the request.
+//! Rewrites of paths and hosts.
 
 use model::template::Template;
 use model::{Alias, HostName, Pattern};
@@ -9,7 +9,7 @@ use super::annotation::annotations;
 use crate::translate::characters::{NAME, consists_of};
 use crate::translate::claim::{DraftRoute, RewriteDraft};
 use crate::translate::header;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "rewrite-target", Ingress, "", Supported(|s, v| set(&mut s.rewrite.target, target(v).map(Some))),
@@ -22,13 +22,13 @@ annotations! {
         "Value of X-Forwarded-Prefix when a path is rewritten.", Medium;
 }
 
-/// What an Ingress says of other paths.
+/// Settings of rewrites.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
     target: Option<RewriteDraft>,
     uses_regex: bool,
     forwarded_prefix: Option<Template>,
-    /// Further names of its hosts.
+    /// Aliases of the Ingress's hosts.
     pub(super) aliases: Vec<Alias>,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.head.forwarded_prefix.clone_from(&settings.forwarded_prefix);
 }
 
-/// Names between commas. ingress-nginx checks their characters and leaves the rest to nginx.
-fn server_alias(settings: &mut super::Settings, text: &str) -> Taken {
+/// Reads names separated by commas. ingress-nginx checks their characters and leaves the rest to nginx.
+fn server_alias(settings: &mut super::Settings, text: &str) -> Applied {
     let names = value::list(text);
     if let Some(name) = names.iter().find(|name| !consists_of(name, &[NAME, r"^$[](){}*+?|&=\"])) {
         return Err(format!("{name:?} has characters that no server name has"));

@@ -48,8 +48,8 @@ pub(super) fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Itera
     rules.filter(move |rule| host_name(rule).is_ok_and(|host| host == *name))
 }
 
-/// The match for a path and its type, as long as the paths of the host are no regular expressions. "`ImplementationSpecific` counts
-/// as Prefix."
+/// The match for a path and its type, as long as the paths of the host are no regular expressions.
+/// "`ImplementationSpecific` counts as Prefix."
 pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
     let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
     let made = match declared.path_type.as_deref() {

@@ -1,20 +1,21 @@
-//! Which Ingresses are ignored as if they did not exist for what their annotations or names hold, as in ingress-nginx. There it keeps
-//! text from being inserted into a configuration; here it keeps what an operator has forbidden, and nothing else depends on it.
+//! Ingresses that are ignored as if they did not exist because of the content of their annotations or names,
+//! as in ingress-nginx. There the check prevents the injection of text into a configuration; here it only
+//! enforces the operator's restrictions, and nothing else depends on it.
 
 use super::annotation::Risk;
 use super::annotations::named;
 use crate::objects::{At, Ingress, Sourced};
 use crate::options::Options;
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 
-/// What Ingresses may hold.
+/// The restrictions on the content of Ingresses.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// The highest risk of annotations that an Ingress may have.
+    /// The highest risk of an Ingress's annotations.
     pub(in crate::translate) risk_max: Risk,
-    /// Annotations may hold nginx's configuration.
+    /// Annotations may contain nginx's configuration.
     pub(in crate::translate) allows_snippets: bool,
-    /// Words that no annotation may hold.
+    /// Words that no annotation may contain.
     pub(in crate::translate) blocked_words: Vec<String>,
 }
 
@@ -25,7 +26,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Why an Ingress is ignored for one of its annotations; none if it is not.
+    /// The reason for ignoring an Ingress because of one of its annotations; none if the annotation is
+    /// allowed.
     pub(in crate::translate) fn refusal(&self, name: &str, value: &str) -> Option<String> {
         let risk = named(name).map(|annotation| annotation.risk);
         if let Some(risk) = risk.filter(|&risk| risk > self.risk_max) {
@@ -43,13 +45,13 @@ impl Settings {
         word.map(|word| format!("it holds {word:?}, which annotation-value-word-blocklist forbids"))
     }
 
-    /// Whether an annotation has no effect since it holds nginx's configuration.
+    /// Whether an annotation has no effect because it contains nginx's configuration.
     pub(super) fn drops(&self, name: &str) -> bool {
         !self.allows_snippets && name.ends_with("-snippet")
     }
 }
 
-/// Why an Ingress is ignored; nothing if it is not.
+/// The reasons for ignoring an Ingress; empty if it is not ignored.
 pub(super) fn refusals(ingress: &Sourced<Ingress>, settings: &Settings, options: &Options) -> Vec<Problem> {
     const IGNORED: &str = "the Ingress is ignored, as by ingress-nginx";
     let mut problems = Vec::new();
@@ -72,18 +74,19 @@ pub(super) fn refusals(ingress: &Sourced<Ingress>, settings: &Settings, options:
 }
 
 /// The names and paths of an Ingress.
-fn inspected(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (&'static str, &str, Place)> {
+fn inspected(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (&'static str, &str, SourceLocation)> {
     let spec = &ingress.spec;
     let hosts = spec.rules.iter().filter_map(|rule| rule.value.host.as_ref());
-    let hosts = hosts.map(|host| ("host", host.value.as_str(), Place::at(ingress, host)));
+    let hosts = hosts.map(|host| ("host", host.value.as_str(), SourceLocation::at(ingress, host)));
     let paths = spec.rules.iter().filter_map(|rule| rule.value.http.as_ref()).flat_map(|http| &http.paths);
-    let paths =
-        paths.filter_map(|path| Some(("path", path.value.path.as_deref()?, Place::at(ingress, path))));
+    let paths = paths
+        .filter_map(|path| Some(("path", path.value.path.as_deref()?, SourceLocation::at(ingress, path))));
     let names = spec.tls.iter().flat_map(move |tls| {
-        tls.value.hosts.iter().map(move |host| ("TLS host", host.as_str(), Place::at(ingress, tls)))
+        tls.value.hosts.iter().map(move |host| ("TLS host", host.as_str(), SourceLocation::at(ingress, tls)))
     });
     let secrets = spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
-    let secrets = secrets.map(|name: &At<String>| ("Secret", name.value.as_str(), Place::at(ingress, name)));
+    let secrets =
+        secrets.map(|name: &At<String>| ("Secret", name.value.as_str(), SourceLocation::at(ingress, name)));
     hosts.chain(paths).chain(names).chain(secrets)
 }
 

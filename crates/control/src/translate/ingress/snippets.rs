@@ -1,4 +1,5 @@
-//! nginx's configuration in annotations, as far as it is understood. Where something in it is not, what it is for is closed.
+//! nginx's configuration in annotations. A snippet with a directive that is not understood closes the
+//! locations or hosts that it is for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +14,11 @@ use crate::objects::Ingress as Object;
 use crate::objects::Sourced;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{Claim, DraftRoute};
-use crate::translate::snippet::{self, Ask, Faults, Names, OfHost, OfLocation, Remark, RemarkKind, Target};
+use crate::translate::snippet::{
+    self, Faults, Names, OfHost, OfLocation, Remark, RemarkKind, SettingLine, Target,
+};
 use crate::translate::upstream_protocol::Protocol;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "configuration-snippet", Location, "", Supported(|s, v| set(&mut s.snippets.configuration, Ok(value::unless_blank(v)))),
@@ -31,12 +34,12 @@ annotations! {
 pub(in crate::translate) struct Settings {
     configuration: Option<String>,
     server: Option<String>,
-    /// For the request to the auth service.
+    /// The snippet for requests to the auth service.
     pub(super) auth: Option<String>,
     pub(in crate::translate) global: Arc<Global>,
 }
 
-/// What the snippets of the `ConfigMap` hold for every Ingress.
+/// The contents of the `ConfigMap`'s snippets, for every Ingress.
 #[derive(Debug, Default)]
 pub(in crate::translate) struct Global {
     pub(in crate::translate) names: Names,
@@ -44,26 +47,26 @@ pub(in crate::translate) struct Global {
     pub(in crate::translate) host: Option<Arc<OfHost>>,
 }
 
-/// What snippets come to.
+/// The result of all snippets of an Ingress.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     location: OfLocation,
-    /// What is said of the location, where that is anything but addresses.
+    /// The block of the location; none if it would be empty except for addresses.
     block: Option<Arc<Block>>,
-    /// What the Ingress says of its hosts.
+    /// The Ingress's directives for its hosts.
     host: Option<Arc<OfHost>>,
-    /// What the `ConfigMap` says of all hosts.
+    /// The `ConfigMap`'s directives for all hosts.
     global: Option<Arc<OfHost>>,
-    /// Changes to the subrequest to the Ingress' own auth service.
+    /// Changes of the subrequest to the Ingress's own auth service.
     pub(super) auth: Option<Arc<AuthScript>>,
-    /// The lines that are passed over, by annotation.
+    /// The ignored lines, by annotation.
     pub(super) remarks: Vec<(&'static str, Remark)>,
 }
 
-/// Finds an annotation by its name, which has no prefix.
+/// Finds an annotation by its name without prefix.
 type Named = fn(&str) -> Option<&'static Annotation>;
 
-/// An annotation, and what is to be said of its snippet.
+/// The name of an annotation, and the fault of its snippet.
 type Faulty = (&'static str, String);
 
 const CONFIGURATION: &str = "configuration-snippet";
@@ -71,7 +74,7 @@ const SERVER: &str = "server-snippet";
 const AUTH: &str = "auth-snippet";
 
 impl Settings {
-    /// Reads the snippets. Those that cannot be used are as good as empty, and named.
+    /// Reads the snippets. Unusable snippets count as empty, and are returned with their faults.
     pub(super) fn read(&self) -> (Resolved, Vec<Faulty>) {
         let global = &*self.global;
         let (mut names, mut faults) = (global.names.clone(), Vec::new());
@@ -90,7 +93,7 @@ impl Settings {
     }
 }
 
-/// What is noted while snippets are read.
+/// The remarks and faults of snippets that are being read.
 struct Read<'r> {
     remarks: &'r mut Vec<(&'static str, Remark)>,
     faults: &'r mut Vec<Faulty>,
@@ -111,8 +114,9 @@ impl Read<'_> {
     }
 }
 
-/// Reads the snippets of an Ingress, and applies the lines to its settings that mean the same as annotations. Snippets that cannot be used
-/// are as good as empty, and named. `is_given` says whether the Ingress has an annotation itself.
+/// Reads the snippets of an Ingress, and applies lines with the meaning of annotations to its settings.
+/// Unusable snippets count as empty, and are returned with their faults. `is_given` tells whether the Ingress
+/// itself has an annotation.
 pub(super) fn resolve(
     settings: &mut super::Settings,
     is_given: impl Fn(&str) -> bool,
@@ -122,7 +126,7 @@ pub(super) fn resolve(
     let of_host = resolved.host.clone();
     let of_host = of_host.iter().flat_map(|host| &host.asks).map(|ask| (SERVER, ask));
     let location = resolved.location.clone();
-    let mut known: Vec<(&str, &Ask)> = Vec::new();
+    let mut known: Vec<(&str, &SettingLine)> = Vec::new();
     for (name, ask) in of_host.chain(location.asks.iter().map(|ask| (CONFIGURATION, ask))) {
         let (Target::Annotation(target) | Target::Key(target)) = ask.target;
         if known.iter().any(|(of, other)| *of == name && other.target == ask.target) {
@@ -157,8 +161,8 @@ pub(super) fn resolve(
     (resolved, faults)
 }
 
-/// Does what a line asks for. Returns why it has no effect, if it has none.
-pub(in crate::translate) fn obey(settings: &mut super::Settings, ask: &Ask, named: Named) -> Taken {
+/// Applies the setting of a line. Returns the reason if it has no effect.
+pub(in crate::translate) fn obey(settings: &mut super::Settings, ask: &SettingLine, named: Named) -> Applied {
     let protocol = settings.upstream_tls.speaks();
     let is_grpc = matches!(protocol, Some(Protocol::Grpc | Protocol::Grpcs));
     if ask.directive.starts_with("grpc_") && !is_grpc {
@@ -193,7 +197,7 @@ pub(in crate::translate) fn obey(settings: &mut super::Settings, ask: &Ask, name
     }
 }
 
-/// A path and what replaces it, with attributes of the cookie behind it: `/ "/; Secure; HttpOnly"`.
+/// Parses a path and its replacement, followed by attributes of the cookie: `/ "/; Secure; HttpOnly"`.
 fn cookie_path(text: &str) -> Parsed<Substitution> {
     let invalid = || format!("{text:?} is no path and what replaces it");
     let (from, to) = text.split_once(' ').ok_or_else(invalid)?;
@@ -205,7 +209,7 @@ fn cookie_path(text: &str) -> Parsed<Substitution> {
     }
 }
 
-/// Closes what a snippet is for that cannot be used.
+/// Closes the part that an unusable snippet is for.
 pub(super) fn close(
     (name, why): Faulty,
     ingress: &Sourced<Object>,
@@ -231,7 +235,7 @@ pub(super) fn close(
     problems.push(problem.because(Reason::Unsupported));
 }
 
-/// Reports the lines that are passed over: those of a snippet and of a kind as one problem.
+/// Reports the ignored lines: one problem for all lines of a snippet with the same kind.
 pub(super) fn remark(
     remarks: &[(&'static str, Remark)],
     ingress: &Sourced<Object>,
@@ -251,7 +255,7 @@ pub(super) fn remark(
     }
 }
 
-/// How lines that are passed over are reported.
+/// The form in which ignored lines are reported.
 pub(in crate::translate) fn of_kind(kind: RemarkKind) -> (Severity, Reason, &'static str) {
     match kind {
         RemarkKind::NoEffect => (Severity::Notice, Reason::NoEffect, ""),

@@ -8,10 +8,9 @@ use model::template::Template;
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
-use super::asker::Asker;
-use crate::problem::{Problem, Reason, Severity};
+use super::resolve::{Context, Findings, Resolve};
 use crate::translate::claim::DraftRoute;
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "enable-opentelemetry", Location, "false", Supported(|s, v| set(&mut s.tracing.is_on, value::boolean(v).map(Some))),
@@ -21,14 +20,14 @@ annotations! {
     "opentelemetry-trust-incoming-span", Location, "true", Supported(trust), "Takes the client's span as parent.";
 }
 
-/// Settings of traces.
+/// Settings of tracing.
 #[derive(Clone, Debug, Default)]
 pub(in crate::translate) struct Settings {
-    /// Requests are traced where an Ingress says nothing else.
+    /// Requests are traced unless an Ingress sets otherwise.
     pub(in crate::translate) everywhere: bool,
-    /// How they are traced where an Ingress says nothing else, in one place for all routes.
+    /// The tracing of Ingresses without settings of their own, shared by all routes.
     pub(in crate::translate) usual: Arc<Tracing>,
-    /// There is somebody to send spans to.
+    /// A collector for spans is configured.
     pub(in crate::translate) has_collector: bool,
     is_on: Option<bool>,
     operation: Option<Template>,
@@ -39,22 +38,24 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
     route.tracing = settings.tracing();
 }
 
-/// Tells who asks for traces that spans go nowhere.
-pub(super) fn problem(settings: &Settings, asker: &dyn Asker) -> Option<Problem> {
-    const NAME: &str = "enable-opentelemetry";
-    if settings.is_on != Some(true) || settings.has_collector {
-        return None;
+impl Resolve for Settings {
+    type Resolved = ();
+
+    /// Reports spans that have no collector.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
+        const NAME: &str = "enable-opentelemetry";
+        if self.is_on == Some(true) && !self.has_collector {
+            let message = format!(
+                "{}: the ConfigMap has no otlp-collector-host: endpoints get trace headers, and no spans are sent",
+                context.asker.called(NAME)
+            );
+            findings.problems.extend(context.without_effect(NAME, message));
+        }
     }
-    let place = asker.given(NAME)?;
-    let message = format!(
-        "{}: the ConfigMap has no otlp-collector-host: endpoints get trace headers, and no spans are sent",
-        asker.called(NAME)
-    );
-    Some(Problem::in_place(Severity::Warning, &place, message).because(Reason::NoEffect))
 }
 
 impl Settings {
-    /// How requests are traced; none where they are not.
+    /// The tracing of requests; none if they are not traced.
     fn tracing(&self) -> Option<Arc<Tracing>> {
         if !self.is_on.unwrap_or(self.everywhere) {
             return None;
@@ -71,19 +72,20 @@ impl Settings {
     }
 }
 
-/// Only the annotation itself asks for the others, not the `ConfigMap`. It comes before them by name.
+/// Whether the annotation itself turns tracing on. Only then the other annotations have an effect; a key of
+/// the `ConfigMap` is not enough. The annotation precedes the others by name.
 fn is_led(settings: &super::Settings) -> bool {
     settings.tracing.is_on == Some(true)
 }
 
-fn trust(settings: &mut super::Settings, text: &str) -> Taken {
+fn trust(settings: &mut super::Settings, text: &str) -> Applied {
     if !is_led(settings) {
         return Ok(None);
     }
     set(&mut settings.tracing.trusts_client, value::boolean(text).map(Some))
 }
 
-fn operation_name(settings: &mut super::Settings, text: &str) -> Taken {
+fn operation_name(settings: &mut super::Settings, text: &str) -> Applied {
     if !is_led(settings) {
         return Ok(None);
     }
@@ -91,7 +93,8 @@ fn operation_name(settings: &mut super::Settings, text: &str) -> Taken {
     set(&mut settings.tracing.operation, name)
 }
 
-/// Letters, digits, `-` and `_`, and so no variables. `is_lenient`: any text, with variables.
+/// Parses a name of letters, digits, `-` and `_`, and so without variables. `is_lenient` accepts any text,
+/// with variables.
 fn name(text: &str, is_lenient: bool) -> Parsed<Template> {
     let name = if is_lenient { text.trim().to_owned() } else { value::characters(text, "-_")? };
     Template::parse(&name).map_err(|error| error.to_string())

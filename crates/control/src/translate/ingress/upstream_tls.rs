@@ -9,13 +9,11 @@ use model::{CipherSuite, TlsVersions, UpstreamTls};
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::annotations;
-use super::named::{Fault, secret_name};
-use crate::objects::{self, Sourced};
-use crate::problem::{Place, Problem, Reason, Severity};
+use super::resolve::{Context, Fault, Findings, Resolve};
+use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
-use crate::translate::inputs::Inputs;
 use crate::translate::upstream_protocol::{NAME, Protocol, UpstreamDraft};
-use crate::translate::value::{self, Parsed, Taken, set};
+use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
     "backend-protocol", Location, "", Supported(|s, v| set(&mut s.upstream_tls.protocol, protocol(v).map(Some))),
@@ -39,18 +37,19 @@ annotations! {
 /// Settings of the protocol towards endpoints.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
-    /// None if no annotation names one.
+    /// The protocol; none without the annotation.
     protocol: Option<Protocol>,
-    /// `namespace/name` of the Secret.
+    /// Name of the Secret: `namespace/name`.
     secret: Option<String>,
     verify: bool,
     depth: u32,
     name: Option<String>,
     send_name: bool,
-    /// None if no annotation names any.
+    /// The versions; none without the annotation.
     versions: TlsVersions,
     ciphers: Vec<CipherSuite>,
-    /// The settings from a Secret hold only for the locations of its Ingress, not for the whole host. The `ConfigMap` decides this.
+    /// The settings of the Secret apply only to the locations of its Ingress, instead of the whole host. The
+    /// `ConfigMap` decides this.
     pub(in crate::translate) is_for_locations_only: bool,
 }
 
@@ -63,7 +62,7 @@ impl Default for Settings {
             depth: 1,
             name: None,
             send_name: false,
-            // "TLSv1.2 unless proxy-ssl-protocols."
+            // The default: "TLSv1.2 unless proxy-ssl-protocols."
             versions: TlsVersions { v12: true, v13: false },
             ciphers: Vec::new(),
             is_for_locations_only: false,
@@ -76,58 +75,15 @@ pub(super) fn apply(resolved: &UpstreamDraft, route: &mut DraftRoute) {
 }
 
 impl Settings {
-    /// The protocol that an annotation names.
+    /// The protocol of the annotation.
     pub(super) fn speaks(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// The TLS settings for the whole host; none if the Ingress has no Secret or its settings are for its locations only.
+    /// The TLS settings for the whole host; none if the Ingress has no Secret or its settings are for its
+    /// locations only.
     pub(super) fn of_host(&self, resolved: &UpstreamDraft) -> Option<Arc<UpstreamTls>> {
         resolved.own_tls.clone().filter(|_| !self.is_for_locations_only)
-    }
-
-    /// Looks up the Secret. If the endpoints cannot be verified as asked, also returns why the locations are closed, as a reason
-    /// and as a problem.
-    pub(super) fn resolve(
-        &self,
-        ingress: &Sourced<objects::Ingress>,
-        prefix: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> (UpstreamDraft, Option<(String, Problem)>) {
-        let mut draft = self.draft();
-        let place = |name: &str| {
-            let value = ingress.metadata.annotations.get(&format!("{prefix}/{name}"));
-            value.map(|value| Place::at(ingress, value))
-        };
-        let refused = |name: &str, (reason, why): Fault| {
-            let message =
-                format!("annotation {prefix}/{name}: {why}: the locations of this Ingress return 503");
-            let place = place(name).unwrap_or_else(|| Place::of(ingress));
-            let problem = Problem::in_place(Severity::Error, &place, message);
-            Some((format!("{name}: {why}"), problem.because(reason)))
-        };
-        if let Some(name) = &self.secret {
-            match self.read_secret(name, ingress.namespace(), crosses_namespaces, inputs) {
-                Ok(found) => draft.own_tls = Some(Arc::new(found)),
-                Err(why) => return (draft, refused("proxy-ssl-secret", why)),
-            }
-        }
-        let encrypts = self.protocol.is_some_and(Protocol::encrypts);
-        let knows_whom_to_believe =
-            draft.own_tls.as_ref().is_some_and(|it| !it.authorities.certificates.is_empty());
-        if encrypts && self.verify && !knows_whom_to_believe {
-            let why = "there is no proxy-ssl-secret with a ca.crt to verify against";
-            return (draft, refused("proxy-ssl-verify", (Reason::Secret, why.to_owned())));
-        }
-        draft.unverified = place("backend-protocol").map(|place| {
-            let message = format!(
-                "annotation {prefix}/backend-protocol: certificates of the endpoints are not verified; \
-                 proxy-ssl-verify turns that on"
-            );
-            Problem::in_place(Severity::Notice, &place, message)
-        });
-        (draft, None)
     }
 
     /// The settings without the Secret. "All of them count only with a readable proxy-ssl-secret."
@@ -135,17 +91,10 @@ impl Settings {
         UpstreamDraft { protocol: self.protocol, own_tls: None, unverified: None }
     }
 
-    fn read_secret(
-        &self,
-        name: &str,
-        namespace: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<UpstreamTls, Fault> {
-        let key = secret_name(name, namespace, crosses_namespaces)?;
-        let missing = |message: String| (Reason::Secret, message);
-        let secret = inputs.secret(&key).ok_or_else(|| missing(format!("Secret {key} is missing")))?;
-        let unusable = |why: &String| missing(format!("Secret {key} cannot be used: {why}"));
+    fn read_secret(&self, text: &str, context: &Context<'_, '_>) -> Result<UpstreamTls, Fault> {
+        let secret = context.secret(text)?;
+        let faulty = |what: String| (Reason::Secret, format!("Secret {} {what}", secret.key()));
+        let unusable = |why: &String| faulty(format!("cannot be used: {why}"));
         let certificate = if secret.has_pair() {
             Some(Arc::clone(&secret.pair().as_ref().map_err(unusable)?.certificate))
         } else {
@@ -157,7 +106,7 @@ impl Settings {
             Arc::default()
         };
         if certificate.is_none() && authorities.certificates.is_empty() {
-            return Err(missing(format!("Secret {key} has neither tls.crt nor ca.crt")));
+            return Err(faulty("has neither tls.crt nor ca.crt".to_owned()));
         }
         Ok(self.tls(certificate, authorities))
     }
@@ -181,6 +130,42 @@ impl Settings {
     }
 }
 
+impl Resolve for Settings {
+    type Resolved = UpstreamDraft;
+
+    /// Looks up the Secret, and closes the locations if the endpoints cannot be verified as requested.
+    fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) -> UpstreamDraft {
+        let mut draft = self.draft();
+        let mut close = |name: &str, fault: Fault| {
+            findings.guards.of_locations.push(format!("{name}: {}", fault.1));
+            findings.problems.push(context.closing(name, fault));
+        };
+        match self.secret.as_ref().map(|name| self.read_secret(name, context)).transpose() {
+            Ok(found) => draft.own_tls = found.map(Arc::new),
+            Err(fault) => {
+                close("proxy-ssl-secret", fault);
+                return draft;
+            }
+        }
+        let encrypts = self.protocol.is_some_and(Protocol::encrypts);
+        let knows_whom_to_believe =
+            draft.own_tls.as_ref().is_some_and(|it| !it.authorities.certificates.is_empty());
+        if encrypts && self.verify && !knows_whom_to_believe {
+            let why = "there is no proxy-ssl-secret with a ca.crt to verify against";
+            close("proxy-ssl-verify", (Reason::Secret, why.to_owned()));
+            return draft;
+        }
+        draft.unverified = context.asker.given("backend-protocol").map(|place| {
+            let message = format!(
+                "{}: certificates of the endpoints are not verified; proxy-ssl-verify turns that on",
+                context.asker.called("backend-protocol")
+            );
+            Problem::in_place(Severity::Notice, &place, message)
+        });
+        draft
+    }
+}
+
 /// The protocol with this name in an annotation.
 fn protocol(text: &str) -> Parsed<Protocol> {
     match text.trim().to_ascii_uppercase().as_str() {
@@ -194,7 +179,7 @@ fn protocol(text: &str) -> Parsed<Protocol> {
     }
 }
 
-fn ciphers(settings: &mut super::Settings, text: &str) -> Taken {
+fn ciphers(settings: &mut super::Settings, text: &str) -> Applied {
     let tls = &mut settings.upstream_tls;
     if text.trim() == "DEFAULT" {
         tls.ciphers = Vec::new();
@@ -205,7 +190,7 @@ fn ciphers(settings: &mut super::Settings, text: &str) -> Taken {
     Ok(remark)
 }
 
-fn protocols(settings: &mut super::Settings, text: &str) -> Taken {
+fn protocols(settings: &mut super::Settings, text: &str) -> Applied {
     let (versions, remark) = value::tls_versions(text)?;
     settings.upstream_tls.versions = versions;
     Ok(remark)

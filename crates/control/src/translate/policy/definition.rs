@@ -1,6 +1,8 @@
-//! The definition of the kind for the API server: the `CustomResourceDefinition`, made from the table of fields.
+//! The definition of the kind for the API server: the `CustomResourceDefinition`, made from the table of
+//! fields.
 //!
-//! The rules in it (CEL) refuse what is wrong whatever else there is; what only the readers of annotations know is in a policy's status.
+//! Its rules (CEL) refuse values that are wrong in every configuration; a policy's status reports the faults
+//! that only the readers of annotations find.
 
 use serde_json::{Map, Value, json};
 
@@ -10,10 +12,11 @@ use super::sections::SECTIONS;
 use crate::objects::gateway_api::GROUP as GATEWAY_GROUP;
 use crate::objects::{ForebayPolicy, Resource, forebay_policy};
 
-/// Most targets of a policy: an object's status has no place for more ancestors.
+/// The most targets of a policy: an object's status has no place for more ancestors.
 const TARGETS_MAX: u32 = 16;
 
-/// Most items of a list, and most characters of a text: a bound lets the API server estimate what rules cost.
+/// The most items of a list, and the most characters of a text: bounds let the API server estimate the cost
+/// of rules.
 const ITEMS_MAX: u32 = 256;
 const TEXT_MAX: u32 = 4096;
 
@@ -21,7 +24,7 @@ const TEXT_MAX: u32 = 4096;
 const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 const FULL_NAME: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
-/// What is wrong with a section at once: the section, the rule, and what is said.
+/// The rules of sections: the section, the rule, and the message.
 const RULES: &[(&str, &str, &str)] = &[
     ("auth", "has(self.type) == has(self.secret)", "type and secret belong together"),
     (
@@ -36,7 +39,7 @@ const RULES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The `CustomResourceDefinition`.
+/// The `CustomResourceDefinition` as JSON.
 pub fn definition() -> Value {
     let plural = "forebaypolicies";
     let name = ForebayPolicy::KIND;
@@ -53,7 +56,7 @@ pub fn definition() -> Value {
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": format!("{plural}.{}", forebay_policy::GROUP),
-            // What a policy of a Gateway says holds for its routes (GEP-713).
+            // A policy of a Gateway applies to its routes too (GEP-713).
             "labels": {"gateway.networking.k8s.io/policy": "Inherited"},
         },
         "spec": {
@@ -192,12 +195,12 @@ fn list(items: &Value) -> Value {
     })
 }
 
-/// What the annotation is for, and which one it is.
+/// The purpose of the annotation, and its name.
 fn description(field: &Field) -> String {
     format!("{} As annotation {}.", field.annotation.doc, field.annotation_key())
 }
 
-/// `PolicyStatus` of GEP-713.
+/// The schema of the status: `PolicyStatus` of GEP-713.
 fn status() -> Value {
     let condition = json!({
         "type": "object",

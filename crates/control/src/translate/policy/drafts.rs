@@ -1,25 +1,25 @@
-//! The draft of a route as policies want it, with the readers of annotations.
+//! The draft of a route with the values of policies, made by the readers of annotations.
 //!
-//! Never in here: which policies hold for a route, and which of two values counts.
+//! Never in here: the policies that apply to a route, and the precedence of their values.
 
 use std::sync::Arc;
 
 use super::read::Given;
-use crate::problem::{Place, Problem};
+use crate::problem::{Problem, SourceLocation};
 use crate::translate::claim::{DraftRoute, RouteSetting};
 use crate::translate::ingress::Settings;
 use crate::translate::ingress::asker::Asker;
 use crate::translate::ingress::partial::{Concern, Partial};
 use crate::translate::inputs::Inputs;
 
-/// What policies say for routes.
+/// The policy values for routes.
 pub(in crate::translate) struct Wanted<'w> {
-    /// The fields that hold, in the order of their annotations.
+    /// The fields that apply, in the order of their annotations.
     pub(in crate::translate) given: Vec<&'w Given>,
-    /// Why requests have to be refused.
+    /// The reasons for refusing requests.
     pub(in crate::translate) denials: Vec<String>,
-    /// The route, which limits count for.
-    pub(in crate::translate) place: Place,
+    /// The route for which limits count.
+    pub(in crate::translate) place: SourceLocation,
 }
 
 /// The concern of each section.
@@ -45,7 +45,7 @@ fn concern_of(section: &str) -> Option<Concern> {
 }
 
 impl Wanted<'_> {
-    /// The draft that follows from `usual`, what holds for all routes. Of the sections that nothing is said of nothing changes.
+    /// The draft made from `usual`, the draft for all routes. Sections without values change nothing.
     pub(in crate::translate) fn draft(
         &self,
         usual: &DraftRoute,
@@ -63,7 +63,7 @@ impl Wanted<'_> {
             }
             applied.push(concern);
             if concern == Concern::Errors {
-                // The Service that a policy names is of the policy's namespace.
+                // The Service that a policy names belongs to the policy's namespace.
                 self.namespace().clone_into(&mut draft.place.object.namespace);
             }
             partial.apply(concern, &mut draft);
@@ -74,10 +74,10 @@ impl Wanted<'_> {
         draft
     }
 
-    /// What is told of the fields that hold.
+    /// The description of the fields that apply.
     pub(in crate::translate) fn settings(&self) -> Arc<[RouteSetting]> {
         let told = |given: &&Given| {
-            let Place { object, file, line, .. } = given.place.clone();
+            let SourceLocation { object, file, line, .. } = given.place.clone();
             RouteSetting {
                 annotation: given.field.annotation.name,
                 field: given.field.path(),
@@ -96,18 +96,22 @@ impl Wanted<'_> {
 }
 
 impl Asker for Wanted<'_> {
-    /// Only Services are named without a namespace.
+    /// The namespace of Services that are named without one. Only Services are.
     fn namespace(&self) -> &str {
         let given = self.find("default-backend");
         &given.map_or(&self.place, |given| &given.place).object.namespace
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> SourceLocation {
         self.place.clone()
     }
 
-    fn given(&self, name: &str) -> Option<Place> {
+    fn given(&self, name: &str) -> Option<SourceLocation> {
         self.find(name).map(|given| given.place.clone())
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.find(name).map(|given| given.text.as_str())
     }
 
     fn names(&self) -> Vec<&str> {

@@ -1,4 +1,5 @@
-//! The fields of policies: each stands for an annotation, whose reader reads its value and whose documentation it has.
+//! The fields of policies. Each stands for an annotation, whose reader parses its value and whose
+//! documentation it uses.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,24 +9,25 @@ use super::sections::{Entry, LEFT_OUT, SECTIONS, Section};
 use crate::translate::ingress::annotation::Annotation;
 use crate::translate::ingress::{annotations, own};
 
-/// The prefix of the annotations that ingress-nginx knows, unless `--annotations-prefix` says otherwise.
+/// The prefix of the annotations that ingress-nginx knows, unless `--annotations-prefix` changes it.
 const USUAL_PREFIX: &str = "nginx.ingress.kubernetes.io";
 
 /// A field of a policy.
 #[derive(Debug)]
 pub struct Field {
-    /// The annotation that it stands for.
+    /// The annotation that the field stands for.
     pub annotation: &'static Annotation,
-    /// The section of `spec` that has it.
+    /// The section of `spec` that contains the field.
     pub section: &'static Section,
-    /// Its name: that of the annotation in camel case, without what the section says already.
+    /// Name of the field: that of the annotation in camel case, without the parts that the section's name
+    /// implies.
     pub name: String,
-    /// How its value is written.
+    /// The form of the field's value.
     pub kind: FieldKind,
 }
 
 impl Field {
-    /// Its path in `spec`: `cache.defaultTtl`.
+    /// The path of the field in `spec`: `cache.defaultTtl`.
     pub fn path(&self) -> String {
         format!("{}.{}", self.section.name, self.name)
     }
@@ -56,7 +58,7 @@ pub fn all() -> &'static [Field] {
     &FIELDS
 }
 
-/// The field of an annotation, which is named without its prefix; none if it has none.
+/// The field of an annotation, which is named without its prefix; none for an annotation without a field.
 pub fn of_annotation(name: &str) -> Option<&'static Field> {
     let known = || Some(*BY_ANNOTATION.get(annotations::named(name)?.name)?);
     BY_ANNOTATION.get(name).copied().or_else(known)
@@ -67,7 +69,8 @@ pub fn named(section: &str, name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| field.section.name == section && field.name == name)
 }
 
-/// What there is in place of a field for an annotation, which is named without its prefix; none if it has a field, or none is known.
+/// The replacement of a missing field for an annotation, which is named without its prefix; none if the
+/// annotation has a field, or no replacement is known.
 pub fn instead(name: &str) -> Option<&'static str> {
     LEFT_OUT.iter().find(|(names, _)| names.contains(&name)).map(|(_, instead)| *instead)
 }
@@ -81,7 +84,7 @@ fn name_of(section: &Section, entry: &Entry) -> String {
     camel(name.strip_suffix(section.suffix).unwrap_or(name))
 }
 
-/// `default-ttl` is `defaultTtl`.
+/// Converts `default-ttl` to `defaultTtl`.
 fn camel(name: &str) -> String {
     let mut words = name.split('-');
     let first = words.next().unwrap_or_default().to_owned();
@@ -127,7 +130,7 @@ mod tests {
         assert!(of_annotation("rewrite-target").is_none() && named("cache", "none").is_none());
     }
 
-    /// Whoever converts Ingresses has to know what becomes of every annotation.
+    /// The conversion of Ingresses needs a result for every annotation.
     #[test]
     fn every_annotation_has_a_field_or_something_instead() {
         for annotation in annotations::ANNOTATIONS.iter().copied().chain(own::annotations()) {

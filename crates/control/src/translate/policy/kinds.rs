@@ -1,19 +1,19 @@
-//! How the values of fields are written, in YAML and as the text of an annotation.
+//! The forms of field values, in YAML and as the text of an annotation.
 //!
-//! Never in here: what a value means, which the reader of the annotation knows.
+//! Never in here: the meaning of a value, which the reader of the annotation knows.
 
 use serde_json::Value;
 
 use crate::translate::value;
 
-/// How a value is written in YAML.
+/// The form of a value in YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// `true` or `false`, as in the annotation.
     Boolean,
     /// `true` or `false` for the annotation's `on` and `off`.
     Switch,
-    /// A whole number, not below the first and not above the second.
+    /// A whole number between the first and the second, inclusive.
     Integer(i64, i64),
     /// One of these words.
     Word(&'static [&'static str]),
@@ -23,7 +23,7 @@ pub enum FieldKind {
     Size,
     /// A text that an expression describes, in the syntax of the API server (RE2).
     Pattern(&'static str),
-    /// Any text.
+    /// A text of any form.
     Text,
     /// Texts, which the annotation separates by commas.
     List,
@@ -36,11 +36,11 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// The value for the text of an annotation.
+    /// Converts the text of an annotation to a value.
     ///
     /// # Errors
     ///
-    /// If the text is none that the annotation could have, in words for its author.
+    /// When the annotation cannot have this text. The error is a message for its author.
     pub fn value_of(self, text: &str) -> Result<Value, String> {
         let trimmed = text.trim();
         let integer = |text: &str| value::number::<i64>(text.trim());
@@ -65,11 +65,11 @@ impl FieldKind {
         })
     }
 
-    /// The text of the annotation for a value.
+    /// Converts a value to the text of the annotation.
     ///
     /// # Errors
     ///
-    /// If the value is of another kind, in words for its author.
+    /// When the value is of another kind. The error is a message for its author.
     pub fn text_of(self, value: &Value) -> Result<String, String> {
         match (self, value) {
             (Self::Boolean, Value::Bool(is_on)) => Ok(is_on.to_string()),
@@ -101,7 +101,7 @@ impl FieldKind {
         }
     }
 
-    /// What a value is, for people.
+    /// The name of the kind, for messages.
     pub fn what(self) -> &'static str {
         match self {
             Self::Boolean | Self::Switch => "boolean",

@@ -1,13 +1,13 @@
-//! What a policy says: its fields as the texts of annotations, and what is wrong with it.
+//! The contents of a policy: its fields as the texts of annotations, and its faults.
 //!
-//! Never in here: what the policy is about.
+//! Never in here: the targets of the policy.
 
 use super::fields::{self, Field};
 use super::kinds::FieldKind;
 use super::sections::SECTIONS;
 use crate::names::NsName;
 use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Sourced};
-use crate::problem::{Place, Problem, Reason, Severity};
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::ingress::Settings;
 use crate::translate::ingress::partial;
 use crate::translate::inputs::Inputs;
@@ -21,19 +21,19 @@ pub(in crate::translate) struct Given {
     /// The value as the text of the annotation. Names of Secrets and `ConfigMap`s have a namespace.
     pub(in crate::translate) text: String,
     /// The policy, and the line of the field.
-    pub(in crate::translate) place: Place,
+    pub(in crate::translate) place: SourceLocation,
 }
 
-/// What a policy says.
+/// The contents of a policy.
 #[derive(Debug, Default)]
 pub(in crate::translate) struct Read {
-    /// The fields that can be read.
+    /// The readable fields.
     pub(in crate::translate) given: Vec<Given>,
-    /// What is wrong with the policy; it is not accepted then.
+    /// The faults of the policy. A policy with faults is not accepted.
     pub(in crate::translate) faults: Vec<Problem>,
-    /// What has no effect although it is not wrong.
+    /// Remarks about fields without effect.
     pub(in crate::translate) remarks: Vec<Problem>,
-    /// Why requests have to be refused that the policy is for: it guards them, and cannot be obeyed.
+    /// The reason for refusing requests: the policy protects them, and cannot be applied.
     pub(in crate::translate) denial: Option<String>,
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn names(policy: &Sourced<ForebayPolicy>) -> Vec<(FieldKind, NsName)>
     named.collect()
 }
 
-/// Reads a policy. `base` has what the `ConfigMap` says; `allows` whether a grant lets the policy name an object of a kind in another
-/// namespace.
+/// Reads a policy. `base` has the settings of the `ConfigMap`; `allows` decides whether a grant lets the
+/// policy name an object of a kind in another namespace.
 pub(in crate::translate) fn read(
     policy: &Sourced<ForebayPolicy>,
     base: &Settings,
@@ -70,14 +70,14 @@ pub(in crate::translate) fn read(
             reader.take(known.name, known.guards, name, value);
         }
     }
-    // Readers may depend on what others have read, in the order of annotations.
+    // A reader may depend on values of other readers, in the order of annotations.
     reader.read.given.sort_by_key(|given| given.field.annotation.name);
     reader.check_values();
     reader.read
 }
 
 impl Read {
-    /// Whether a field of a section is given.
+    /// Whether the policy has a field of a section.
     pub(in crate::translate) fn has_section(&self, name: &str) -> bool {
         self.given.iter().any(|given| given.field.section.name == name)
     }
@@ -93,10 +93,10 @@ struct Reader<'r, 'a> {
 
 impl Reader<'_, '_> {
     fn fault<T>(&mut self, at: &At<T>, reason: Reason, message: String) {
-        self.fault_at(&Place::at(self.policy, at), reason, message);
+        self.fault_at(&SourceLocation::at(self.policy, at), reason, message);
     }
 
-    fn fault_at(&mut self, place: &Place, reason: Reason, message: String) {
+    fn fault_at(&mut self, place: &SourceLocation, reason: Reason, message: String) {
         self.read.faults.push(Problem::in_place(Severity::Error, place, message).because(reason));
     }
 
@@ -119,11 +119,12 @@ impl Reader<'_, '_> {
         let is_strict = guards || field.annotation.is_strict();
         match self.text(field, &value.value) {
             Ok((text, missing)) => {
-                // What is missing may come: who needs it asks for it, and serves nobody until then.
+                // The value is used although the object is missing, because the object may appear later.
+                // Until then the reader of the annotation closes the routes.
                 if let Some(why) = missing {
                     self.fault(value, Reason::Missing, format!("field {path}: {why}"));
                 }
-                self.read.given.push(Given { field, text, place: Place::at(self.policy, value) });
+                self.read.given.push(Given { field, text, place: SourceLocation::at(self.policy, value) });
             }
             Err((reason, why)) => {
                 self.fault(value, reason, format!("field {path}: {why}"));
@@ -134,7 +135,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The text for the reader of the annotation, and which object is missing that it names.
+    /// The text for the reader of the annotation, and a message about the named object if it is missing.
     fn text(&self, field: &Field, value: &Value) -> Result<(String, Option<String>), (Reason, String)> {
         let text = field.kind.text_of(value).map_err(|why| (Reason::Invalid, why))?;
         let kind = match field.kind {
@@ -153,7 +154,7 @@ impl Reader<'_, '_> {
         Ok((key.to_string(), (!is_there).then(|| format!("{kind} {key} is missing"))))
     }
 
-    /// Has the readers of the annotations read all values; those that cannot be read are left out.
+    /// Passes all values to the readers of the annotations; removes the values that they refuse.
     fn check_values(&mut self) {
         let mut given = std::mem::take(&mut self.read.given);
         given.retain(|given| {
@@ -180,7 +181,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// `name` of a namespace, or `namespace/name`.
+/// Parses `namespace/name`, or `name`, which belongs to the given namespace.
 fn full_name(text: &str, namespace: &str) -> Result<NsName, String> {
     let text = text.trim();
     if text.contains('/') {

@@ -1,5 +1,5 @@
-//! The table of what a policy can say: by section the annotations that have a field there, and how the field's value is written. Which
-//! annotation means what, and its documentation, is in the table of annotations.
+//! The table of a policy's sections: the annotations that have a field in each, and the form of the field's
+//! value. The meaning of an annotation, and its documentation, is in the table of annotations.
 
 use super::kinds::FieldKind::{
     self, Boolean, ConfigMap, Duration, Integer, Integers, List, Pattern, Secret, Size, Switch, Text, Word,
@@ -8,17 +8,17 @@ use super::kinds::FieldKind::{
 /// A section of a policy's `spec`.
 #[derive(Debug)]
 pub struct Section {
-    /// Its name.
+    /// Name of the section in `spec`.
     pub name: &'static str,
-    /// What it is about.
+    /// The purpose of the section.
     pub doc: &'static str,
-    /// It says who may use a route: where it cannot be obeyed nobody may.
+    /// The section restricts access: if it cannot be applied, routes are closed.
     pub(super) guards: bool,
-    /// Beginnings of annotations' names that fields leave out, the longest first.
+    /// Beginnings of annotations' names that the names of fields omit, the longest first.
     pub(super) prefixes: &'static [&'static str],
-    /// An end of annotations' names that fields leave out.
+    /// An end of annotations' names that the names of fields omit.
     pub(super) suffix: &'static str,
-    /// The annotations, and how the values of their fields are written.
+    /// The annotations, and the forms of their fields' values.
     pub(super) entries: &'static [Entry],
 }
 
@@ -27,7 +27,7 @@ pub struct Section {
 pub(super) struct Entry {
     pub(super) annotation: &'static str,
     pub(super) kind: FieldKind,
-    /// Its name, where that of the annotation makes none.
+    /// Name of the field, if it cannot be derived from the annotation's name.
     pub(super) name: Option<&'static str>,
 }
 
@@ -39,7 +39,7 @@ const fn named(annotation: &'static str, name: &'static str, kind: FieldKind) ->
     Entry { annotation, kind, name: Some(name) }
 }
 
-/// A number that is only not to be negative.
+/// A number that must not be negative.
 const COUNT: FieldKind = Integer(0, u32::MAX as i64);
 
 /// All sections, by name.
@@ -262,7 +262,7 @@ pub const SECTIONS: &[Section] = &[
     },
 ];
 
-/// Annotations without a field, and what there is instead.
+/// Annotations without a field, with their replacements.
 pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
     (
         &[

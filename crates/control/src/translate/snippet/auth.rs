@@ -53,7 +53,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds a directive that may stand within a condition too.
+    /// Adds a directive that is also allowed within a condition.
     fn add_to_question(&self, directive: &Directive, to: &mut Block) -> Result<(), Fault> {
         match directive.name.as_str() {
             _ if directive.block.is_some() => Err(directive.unknown()),

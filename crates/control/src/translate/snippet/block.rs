@@ -1,4 +1,4 @@
-//! What hosts, locations and conditions hold: steps, changes to heads, and which clients are let in.
+//! The contents of hosts, locations and conditions: steps, changes to heads, and access rules by address.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub(super) enum Context {
     Server,
     /// A location of an Ingress.
     Location,
-    /// A location of the snippet's own.
-    Place,
+    /// A location that the snippet itself declares.
+    SourceLocation,
     IfInServer,
     IfInLocation,
 }
 
-/// What a block holds.
+/// The contents of a block.
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) block: Block,
@@ -38,7 +38,7 @@ impl Context {
 }
 
 impl Reader<'_> {
-    /// Reads the directives of a block. What is wrong with one of them is noted, so that all faults are found.
+    /// Reads the directives of a block. Faults are collected, so that all of them are reported.
     pub(super) fn contents(&self, directives: &[Directive], context: Context) -> Contents {
         let mut contents = Contents::default();
         for directive in directives {
@@ -47,7 +47,7 @@ impl Reader<'_> {
         contents
     }
 
-    /// Adds what a directive means to what its block holds.
+    /// Adds the meaning of a directive to the contents of its block.
     pub(super) fn add(
         &self,
         directive: &Directive,
@@ -64,8 +64,9 @@ impl Reader<'_> {
                 block.steps.push(Step::If(test, inside));
                 return Ok(());
             }
-            "limit_except" if matches!(context, Context::Location | Context::Place) => {
-                // A step that ends the others, such as `break`, must not come before it.
+            "limit_except" if matches!(context, Context::Location | Context::SourceLocation) => {
+                // `limit_except` comes first, because a step that ends the others, such as `break`, must not
+                // precede it.
                 block.steps.insert(0, self.limit_except(directive)?);
                 return Ok(());
             }
@@ -95,7 +96,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `limit_except METHOD ... { deny all; }`: other methods are refused. GET lets HEAD in too.
+    /// Reads `limit_except METHOD ... { deny all; }`: other methods are refused. GET admits HEAD too.
     fn limit_except(&self, directive: &Directive) -> Result<Step, Fault> {
         let is_method =
             |word: &String| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -118,7 +119,7 @@ impl Reader<'_> {
         Ok(Step::If(test, Block { steps: vec![Step::Return(refusal)], ..Block::default() }))
     }
 
-    /// `auth_request_set $NAME $upstream_http_HEADER`.
+    /// Reads `auth_request_set $NAME $upstream_http_HEADER`.
     fn auth_variable(&self, directive: &Directive) -> Result<(), Fault> {
         let [name, value] = directive.arguments()?;
         let name = name.strip_prefix('$').filter(|name| self.names.set.contains(*name));
@@ -133,7 +134,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds what a directive does that has the same meaning wherever it may stand. False where it is another one.
+    /// Adds the effect of a directive that has the same meaning in every block. Returns false for any other
+    /// directive.
     pub(super) fn step(&self, directive: &Directive, steps: &mut Vec<Step>) -> Result<bool, Fault> {
         match directive.name.as_str() {
             "set" => steps.push(self.set(directive)?),
@@ -142,7 +144,7 @@ impl Reader<'_> {
                 directive.arguments::<0>()?;
                 steps.push(Step::Break);
             }
-            // They say what is written to nginx's logs.
+            // These directives only affect nginx's logs.
             "log_not_found" | "rewrite_log" => {}
             _ => return Ok(false),
         }

@@ -6,7 +6,7 @@ use super::parse::Directive;
 use super::{Fault, Reader};
 
 impl Reader<'_> {
-    /// `($x)`, `($x = text)`, `($x != text)`, and with regular expressions `~`, `~*`, `!~`, `!~*`.
+    /// Reads `($x)`, `($x = text)`, `($x != text)`, and regular expressions with `~`, `~*`, `!~`, `!~*`.
     pub(super) fn condition(&self, directive: &Directive) -> Result<Test, Fault> {
         let words = inside_parentheses(&directive.words);
         let words = words.ok_or_else(|| directive.fault("has no condition in parentheses"))?;
@@ -35,7 +35,7 @@ impl Reader<'_> {
     }
 }
 
-/// The words less the parentheses around them.
+/// The words without the parentheses around them.
 fn inside_parentheses(words: &[String]) -> Option<Vec<String>> {
     let mut words = words.to_vec();
     let first = words.first_mut()?;

@@ -7,7 +7,7 @@ use super::parse::Directive;
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 
-/// Units of nginx's times, the longest first, which is the order in which they may stand.
+/// Units of nginx's times, the longest first, in the order in which a time may contain them.
 const UNITS: &[(char, i64)] = &[
     ('y', 365 * DAY_SECONDS),
     ('M', 30 * DAY_SECONDS),
@@ -18,7 +18,7 @@ const UNITS: &[(char, i64)] = &[
     ('s', 1),
 ];
 
-/// `expires [modified] TIME`, `expires @TIME`, `expires epoch|max|off`.
+/// Reads `expires [modified] TIME`, `expires @TIME`, `expires epoch|max|off`.
 pub(super) fn read(directive: &Directive) -> Result<Expires, Fault> {
     let (is_modified, text) = match directive.words.as_slice() {
         [text] => (false, text),
@@ -49,7 +49,7 @@ pub(super) fn read(directive: &Directive) -> Result<Expires, Fault> {
     }
 }
 
-/// A time such as `60`, `1h30m` or `1y`.
+/// Parses a time such as `60`, `1h30m` or `1y`.
 fn seconds(text: &str) -> Option<i64> {
     let (mut rest, mut units, mut total) = (text, UNITS, 0_i64);
     while !rest.is_empty() {
@@ -57,7 +57,7 @@ fn seconds(text: &str) -> Option<i64> {
         let number: i64 = rest[..digits].parse().ok()?;
         let mut letters = rest[digits..].chars();
         let (unit, at) = match letters.next() {
-            // A number without a unit is the last.
+            // A number without a unit ends the time.
             None => (1, UNITS.len() - 1),
             Some(letter) => {
                 let at = units.iter().position(|(known, _)| *known == letter)?;
@@ -68,7 +68,7 @@ fn seconds(text: &str) -> Option<i64> {
         total = total.checked_add(number.checked_mul(unit)?)?;
         rest = letters.as_str();
     }
-    // A year of four digits is the end of what an HTTP date can say.
+    // A bound, because an HTTP date has a year of four digits.
     (!text.is_empty() && total <= 1000 * 365 * DAY_SECONDS).then_some(total)
 }
 

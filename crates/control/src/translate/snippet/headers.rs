@@ -5,9 +5,9 @@ use model::{AddedHeader, Headers, Reach, RequestEdit, ResponseEdit};
 
 use super::block::Context;
 use super::parse::Directive;
-use super::{Ask, Fault, Reader, RemarkKind, Target};
+use super::{Fault, Reader, RemarkKind, SettingLine, Target};
 
-/// Headers about the connection or about where a message ends, which are the proxy's.
+/// Headers about the connection or about the end of a message, which belong to the proxy.
 const OURS: &[&str] = &[
     "connection",
     "content-length",
@@ -55,7 +55,7 @@ impl Reader<'_> {
                     return Ok(());
                 }
                 if name.eq_ignore_ascii_case("connection") && value == "close" {
-                    self.asks.borrow_mut().push(Ask {
+                    self.asks.borrow_mut().push(SettingLine {
                         line: directive.line,
                         directive: directive.name.clone(),
                         target: Target::Annotation("connection-proxy-header"),
@@ -77,7 +77,7 @@ impl Reader<'_> {
                 self.remark(RemarkKind::NoEffect, directive.fault(what));
             }
             "proxy_set_header" | "grpc_set_header" | "proxy_hide_header" | "grpc_hide_header"
-                if context == Context::Place =>
+                if context == Context::SourceLocation =>
             {
                 let what = "has no effect: this location forwards no request";
                 self.remark(RemarkKind::NoEffect, directive.fault(what));
@@ -90,7 +90,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a line passes the cookies of the auth service on, by a variable of `auth_request_set`.
+    /// Whether a line forwards the cookies of the auth service, by a variable of `auth_request_set`.
     fn is_cookie_of_auth(&self, directive: &Directive) -> bool {
         let [name, value, ..] = directive.words.as_slice() else { return false };
         let variables = self.auth_variables.borrow();
@@ -99,7 +99,7 @@ impl Reader<'_> {
             && of_cookies.map(|variable| &*variable.name).any(|name| value.strip_prefix('$') == Some(name))
     }
 
-    /// `more_set_headers [-a] [-s STATUSES] "NAME: VALUE" ...`; without a value the header is cleared.
+    /// Reads `more_set_headers [-a] [-s STATUSES] "NAME: VALUE" ...`; without a value the header is removed.
     fn response_edits(&self, directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
         let Options { statuses, flag, words } = options(directive, "-a")?;
         let reach = if flag { Reach::Beside } else { Reach::Name };
@@ -110,7 +110,7 @@ impl Reader<'_> {
         words.iter().map(edit).collect()
     }
 
-    /// `more_set_input_headers [-r] "NAME: VALUE" ...`.
+    /// Reads `more_set_input_headers [-r] "NAME: VALUE" ...`.
     fn input_edits(&self, directive: &Directive) -> Result<Vec<RequestEdit>, Fault> {
         let Options { statuses, flag, words } = options(directive, "-r")?;
         if !statuses.is_empty() {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         words.iter().map(edit).collect()
     }
 
-    /// `NAME: VALUE`, `NAME:` and `NAME`.
+    /// Reads `NAME: VALUE`, `NAME:` and `NAME`.
     fn field(&self, directive: &Directive, text: &str) -> Result<(String, Option<Template>), Fault> {
         let (name, value) = text.split_once(':').unwrap_or((text, ""));
         let value = value.trim();
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Ok((header_name(directive, name.trim_end())?, value))
     }
 
-    /// `add_header NAME VALUE [always]`.
+    /// Reads `add_header NAME VALUE [always]`.
     fn added(&self, directive: &Directive) -> Result<AddedHeader, Fault> {
         let (name, value, always) = match directive.words.as_slice() {
             [name, value] => (name, value, false),
@@ -147,7 +147,7 @@ impl Reader<'_> {
     }
 }
 
-/// Why a line says what the proxy does without it, if it does.
+/// The reason why a line is redundant: the proxy has the same effect without it.
 fn done_anyway(name: &str, value: &str) -> Option<&'static str> {
     const OF_CONNECTION: &[&str] = &["", "upgrade", "keep-alive", "$connection_upgrade", "$http_connection"];
     const EMPTIED: &[&str] = &["expect", "keep-alive", "te", "trailer", "transfer-encoding"];
@@ -162,7 +162,8 @@ fn done_anyway(name: &str, value: &str) -> Option<&'static str> {
     is_emptied.then_some("the header is about a connection alone, and endpoints do not get it")
 }
 
-/// `more_clear_headers [-s STATUSES] NAME ...`; of a name that ends in `*` all that begin so.
+/// Reads `more_clear_headers [-s STATUSES] NAME ...`; a name that ends in `*` stands for all headers with
+/// this beginning.
 fn cleared(directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
     let Options { statuses, words, .. } = options(directive, "")?;
     let edit = |text: &String| {
@@ -176,16 +177,16 @@ fn cleared(directive: &Directive) -> Result<Vec<ResponseEdit>, Fault> {
     words.iter().map(edit).collect()
 }
 
-/// Options that stand before a directive's headers.
+/// Options that precede a directive's headers.
 struct Options<'d> {
-    /// Statuses of `-s`.
+    /// The statuses of `-s`.
     statuses: Vec<u16>,
-    /// The one option without a value is given.
+    /// The only option without a value is given.
     flag: bool,
     words: &'d [String],
 }
 
-/// Reads `-s STATUSES` and the option `known`, which is empty where there is none.
+/// Reads `-s STATUSES` and the option `known`; an empty `known` is no option.
 fn options<'d>(directive: &'d Directive, known: &str) -> Result<Options<'d>, Fault> {
     let mut options = Options { statuses: Vec::new(), flag: false, words: &directive.words };
     loop {
@@ -218,7 +219,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'+-.^_`|~".contains(&byte)
 }
 
-/// The name of a header that is not the proxy's own.
+/// The name of a header that does not belong to the proxy.
 pub(super) fn header_name(directive: &Directive, text: &str) -> Result<String, Fault> {
     if text.is_empty() || !text.bytes().all(is_token) {
         return Err(directive.fault(format!("has {text:?}, which is no name of a header")));

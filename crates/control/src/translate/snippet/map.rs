@@ -1,4 +1,4 @@
-//! Tables of values (`map`), which are all that a snippet for HTTP may hold.
+//! Tables of values (`map`), the only directive of a snippet for HTTP.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use model::template::{Template, Variable};
 use super::parse::Directive;
 use super::{Fault, Faults, Names, Reader, Remark, is_new_name};
 
-/// Regular expressions of all tables.
+/// The most regular expressions of all tables.
 const EXPRESSIONS_MAX: usize = 1000;
 
-/// Tables behind each other: one may take its source from another.
+/// The longest chain of tables: a table may use another as its source.
 const DEPTH_MAX: usize = 3;
 
 pub(super) fn read(

@@ -1,10 +1,10 @@
-//! nginx's configuration in snippets: parsed, and made into typed steps, changes to heads and tables. What is not understood is a fault
-//! with its line; nothing is ever inserted into a text.
+//! nginx's configuration in snippets: parsed, and converted to typed steps, changes to heads and tables. A
+//! directive that is not understood is a fault with its line; no text is ever inserted into a configuration.
 //!
-//! `parse` makes directives of a text; `server` and `location` read those of a host and of its locations, of which `block` reads what
-//! both may hold; `headers`, `expires`, `rewrite` and `condition` read single directives; `map` and `auth` read the other places for
-//! snippets. `table` has all other directives: those without effect, those that mean the same as an annotation, and what there is in
-//! place of the rest.
+//! `parse` makes directives of a text; `server` and `location` read those of a host and of its locations, and
+//! `block` reads those that both may contain; `headers`, `expires`, `rewrite` and `condition` read single
+//! directives; `map` and `auth` read the other places for snippets. `table` has all other directives: those
+//! without effect, those with the meaning of an annotation, and replacements for the rest.
 
 mod auth;
 mod block;
@@ -29,53 +29,53 @@ use parse::Directive;
 pub(super) use table::Target;
 use table::{Class, Loss};
 
-/// What is wrong with a line of a snippet.
+/// The fault of a line of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     /// Line of the snippet, from 1.
     line: u32,
     what: String,
-    /// Without the line nobody is served who was not to be.
+    /// Without the line, no client is served that the snippet refuses.
     is_harmless: bool,
 }
 
-/// Everything that is wrong with a snippet, in the order of its lines.
+/// All faults of a snippet, in the order of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Faults(Vec<Fault>);
 
-/// A line that is passed over.
+/// A line that is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Remark {
     fault: Fault,
     pub(super) kind: RemarkKind,
 }
 
-/// Why a line is passed over.
+/// The reason for ignoring a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RemarkKind {
-    /// Nothing is lost: it has no effect, here or in nginx.
+    /// The line has no effect, here or in nginx, so nothing is lost.
     NoEffect,
-    /// There is one value for all hosts, and a key of the `ConfigMap` has it.
+    /// The setting has one value for all hosts, in a key of the `ConfigMap`.
     ForAll,
-    /// It is not understood, but restricts nobody, and `--snippets-unenforced=serve` passes it over.
+    /// The line is not understood, but restricts no client, and `--snippets-unenforced=serve` ignores it.
     Unenforced,
 }
 
-/// A line that means the same as an annotation, or as a key of the `ConfigMap` for some locations alone.
+/// A line with the meaning of an annotation, or of a key of the `ConfigMap` for some locations only.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(super) struct SettingLine {
     line: u32,
     pub(super) directive: String,
     pub(super) target: Target,
-    /// The value as the annotation or the key has it.
+    /// The value in the form of the annotation or the key.
     pub(super) value: String,
 }
 
-/// A variable that the response of an auth service gives a value to (nginx: `auth_request_set`).
+/// A variable that gets its value from the response of an auth service (nginx: `auth_request_set`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuthVariable {
     pub(super) name: Arc<str>,
-    /// The header, as nginx has it in a variable: in lower case, with underscores.
+    /// The header in the form of nginx's variables: in lower case, with underscores.
     pub(super) header: String,
 }
 
@@ -107,51 +107,51 @@ impl fmt::Display for Remark {
     }
 }
 
-impl Ask {
-    /// A fault: the annotation or key does not take the value.
+impl SettingLine {
+    /// A fault: the annotation or key does not accept the value.
     pub(super) fn fault(&self, why: &str) -> Fault {
         let Self { line, directive, .. } = self;
         Fault { line: *line, what: format!("{directive:?}: {why}"), is_harmless: false }
     }
 
-    /// A remark: it has no effect.
+    /// A remark: the line has no effect.
     pub(super) fn remark(&self, why: &str) -> Remark {
         let what = format!("{:?} has no effect: {why}", self.directive);
         Remark { fault: Fault { line: self.line, what, is_harmless: true }, kind: RemarkKind::NoEffect }
     }
 }
 
-/// The variables that snippets make, beside those that every request has.
+/// The variables that snippets define, in addition to those of every request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     maps: BTreeMap<String, Arc<ValueMap>>,
-    /// Those of `set` and `auth_request_set`.
+    /// The variables of `set` and `auth_request_set`.
     set: BTreeSet<String>,
-    /// Lines that are not understood and restrict nobody are passed over.
+    /// Lines are ignored that are not understood and restrict no client.
     pub(super) passes_unenforced: bool,
 }
 
-/// What a snippet says of a location.
+/// The contents of a snippet for a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OfLocation {
     pub(super) block: Block,
     pub(super) rules: Vec<AddressRule>,
     /// Settings that annotations have too.
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<SettingLine>,
     pub(super) auth_variables: Vec<AuthVariable>,
 }
 
-/// What a snippet says of a host.
+/// The contents of a snippet for a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OfHost {
     pub(super) script: HostScript,
     pub(super) rules: Vec<AddressRule>,
     /// Settings that annotations have too.
-    pub(super) asks: Vec<Ask>,
+    pub(super) asks: Vec<SettingLine>,
 }
 
 impl OfLocation {
-    /// What this one and another say, which stands behind it.
+    /// The contents of this snippet, followed by those of another.
     pub(super) fn then(mut self, other: &Self) -> Self {
         let (own, others) = (&mut self.block, &other.block);
         own.steps.extend_from_slice(&others.steps);
@@ -162,7 +162,7 @@ impl OfLocation {
     }
 }
 
-/// Reads a snippet for a location; with it, the lines that are passed over.
+/// Reads a snippet for a location. Returns also the ignored lines.
 pub(super) fn location(text: &str, names: &Names) -> Result<(OfLocation, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
     let reader = Reader::new(names);
@@ -171,7 +171,7 @@ pub(super) fn location(text: &str, names: &Names) -> Result<(OfLocation, Vec<Rem
     reader.finish(OfLocation { block, rules, asks, auth_variables })
 }
 
-/// Reads a snippet for a host; with it, the lines that are passed over.
+/// Reads a snippet for a host. Returns also the ignored lines.
 pub(super) fn server(text: &str, names: &Names) -> Result<(OfHost, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
     let reader = Reader::new(names);
@@ -180,7 +180,7 @@ pub(super) fn server(text: &str, names: &Names) -> Result<(OfHost, Vec<Remark>),
     reader.finish(of_host)
 }
 
-/// Reads a snippet for the question to an auth service; with it, the lines that are passed over.
+/// Reads a snippet for requests to an auth service. Returns also the ignored lines.
 pub(super) fn auth(text: &str, names: &Names) -> Result<(AuthScript, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
     let mut names = names.clone();
@@ -190,19 +190,19 @@ pub(super) fn auth(text: &str, names: &Names) -> Result<(AuthScript, Vec<Remark>
     reader.finish(script)
 }
 
-/// Reads a snippet for all of HTTP: the tables that it makes; with it, the lines that are passed over.
+/// Reads a snippet for all of HTTP, and makes its tables. Returns also the ignored lines.
 pub(super) fn http(text: &str, passes_unenforced: bool) -> Result<(Names, Vec<Remark>), Faults> {
     map::read(&parse::parse(text)?, passes_unenforced)
 }
 
-/// Variables that one template may take from tables, each of which is a look-up.
+/// The most table variables of a template; each one is a look-up.
 const MAPS_IN_TEMPLATE_MAX: usize = 8;
 
-/// Regular expressions of one snippet. Each may take a megabyte.
+/// The most regular expressions of one snippet. Each may need a megabyte.
 const EXPRESSIONS_MAX: usize = 100;
 
 impl Names {
-    /// Adds the variables that a snippet sets. Nothing is said of what cannot be read: that is found when it is read.
+    /// Adds the variables that a snippet sets. Faults are not reported here, but when the snippet is read.
     pub(super) fn add_set_by(&mut self, text: &str) {
         fn add(directives: &[Directive], names: &mut BTreeSet<String>) {
             for directive in directives {
@@ -226,12 +226,12 @@ impl Names {
 /// Reads the directives of one snippet.
 struct Reader<'n> {
     names: &'n Names,
-    /// Regular expressions so far.
+    /// The number of regular expressions so far.
     expressions: Cell<usize>,
     expressions_max: usize,
     remarks: RefCell<Vec<Remark>>,
     faults: RefCell<Vec<Fault>>,
-    asks: RefCell<Vec<Ask>>,
+    asks: RefCell<Vec<SettingLine>>,
     auth_variables: RefCell<Vec<AuthVariable>>,
 }
 
@@ -248,13 +248,13 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// What was read, unless something is wrong with it.
+    /// The result, unless the snippet has faults.
     fn finish<T>(self, read: T) -> Result<(T, Vec<Remark>), Faults> {
         let faults = self.faults.into_inner();
         if faults.is_empty() { Ok((read, self.remarks.into_inner())) } else { Err(Faults(faults)) }
     }
 
-    /// Notes a fault, or a remark where the line may be passed over.
+    /// Records a fault, or a remark if the line may be ignored.
     fn note(&self, fault: Fault) {
         if fault.is_harmless && self.names.passes_unenforced {
             self.remark(RemarkKind::Unenforced, fault);
@@ -267,7 +267,7 @@ impl<'n> Reader<'n> {
         self.remarks.borrow_mut().push(Remark { fault, kind });
     }
 
-    /// Takes a directive of the table.
+    /// Handles a directive of the table.
     fn setting(&self, directive: &Directive, may_ask: bool) -> Result<(), Fault> {
         match table::class(&directive.name, &directive.words) {
             _ if directive.block.is_some() => return Err(directive.unknown()),
@@ -280,7 +280,7 @@ impl<'n> Reader<'n> {
             }
             Class::Same(asked) if may_ask => {
                 let asked = asked(&directive.words).map_err(|why| directive.fault(why))?;
-                let ask = |(target, value)| Ask {
+                let ask = |(target, value)| SettingLine {
                     line: directive.line,
                     directive: directive.name.clone(),
                     target,
@@ -310,7 +310,7 @@ impl<'n> Reader<'n> {
         Ok(template)
     }
 
-    /// A text with variables that becomes the value of a header.
+    /// A text with variables for the value of a header.
     fn value(&self, directive: &Directive, text: &str) -> Result<Template, Fault> {
         if text.chars().any(|char| char.is_control() && char != '\t') {
             return Err(
@@ -332,7 +332,8 @@ impl<'n> Reader<'n> {
     }
 }
 
-/// Variables of ingress-nginx' own configuration, to which a snippet may give another value: nginx has them from `map` and `set` itself.
+/// Variables of ingress-nginx's own configuration that a snippet may change: nginx gets them from `map` and
+/// `set` itself.
 const CHANGEABLE: &[&str] = &[
     "best_http_host",
     "connection_upgrade",
@@ -343,20 +344,20 @@ const CHANGEABLE: &[&str] = &[
     "redirect_to_https",
 ];
 
-/// Whether a name is one that a snippet may give a value to.
+/// Whether a snippet may define a variable of this name.
 fn is_new_name(name: &str) -> bool {
     let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_word && (CHANGEABLE.contains(&name) || Template::parse(&format!("${{{name}}}")).is_err())
 }
 
-/// Whether a value is known only when all is over.
+/// Whether a variable has its value only at the end of the request.
 fn is_of_the_end(variable: &Variable) -> bool {
     use Variable::{BodyBytesSent, BytesSent, RequestLength, ResponseHeader, Status};
     matches!(variable, BodyBytesSent | BytesSent | RequestLength | ResponseHeader(_) | Status)
 }
 
 impl Directive {
-    /// A fault: nothing here does what it asks for.
+    /// A fault: no code implements the directive.
     fn unknown(&self) -> Fault {
         let (instead, is_harmless) = match table::class(&self.name, &self.words) {
             Class::Closes(instead, loss) => (instead.words(), loss == Loss::Harmless),
@@ -374,7 +375,7 @@ impl Directive {
         Fault { is_harmless, ..fault }
     }
 
-    /// A fault: it is not allowed where it stands.
+    /// A fault: the directive is not allowed in this place.
     fn misplaced(&self) -> Fault {
         self.fault("has no place here")
     }

@@ -1,13 +1,14 @@
-//! The syntax of nginx's configuration: words, quotes, `;`, blocks and comments become a tree of directives with their lines.
+//! The syntax of nginx's configuration: words, quotes, `;`, blocks and comments become a tree of directives
+//! with their lines.
 //!
-//! Never in here: what a directive means.
+//! Never in here: the meaning of a directive.
 
 use super::Fault;
 
 /// Longest snippet, in bytes.
 const SNIPPET_BYTES_MAX: usize = 64 << 10;
 
-/// Blocks within blocks.
+/// The most nested blocks.
 const NESTING_MAX: usize = 8;
 
 /// A directive: its words, and its block if it has one.
@@ -27,13 +28,13 @@ impl Directive {
         Fault { line: self.line, what, is_harmless: false }
     }
 
-    /// Its words, if there are so many.
+    /// The words of the directive, if their number is `N`.
     pub(super) fn arguments<const N: usize>(&self) -> Result<&[String; N], Fault> {
         let words = self.words.as_slice().try_into();
         words.map_err(|_| self.fault(format!("has {} arguments, and needs {N}", self.words.len())))
     }
 
-    /// Its block.
+    /// The block, or a fault if the directive has none.
     pub(super) fn inside(&self) -> Result<&[Self], Fault> {
         self.block.as_deref().ok_or_else(|| self.fault("has no block"))
     }
@@ -44,18 +45,18 @@ fn clipped(name: &str) -> &str {
     &name[..name.floor_char_boundary(64)]
 }
 
-/// Reads a snippet.
+/// Parses a snippet.
 ///
 /// # Errors
 ///
-/// When it is too long, or no configuration of nginx.
+/// When it is too long, or is no configuration of nginx.
 pub(super) fn parse(text: &str) -> Result<Vec<Directive>, Fault> {
     if text.len() > SNIPPET_BYTES_MAX {
         let what = format!("the snippet has more than {SNIPPET_BYTES_MAX} bytes");
         return Err(Fault { line: 1, what, is_harmless: false });
     }
     let mut tokens = Tokens { text, at: 0, line: 1 };
-    // The directives of each open block, and what it belongs to.
+    // The directives of each open block, and the directive that the block belongs to.
     let mut open: Vec<(Directive, Vec<Directive>)> = Vec::new();
     let mut done: Vec<Directive> = Vec::new();
     let mut words: Vec<(String, u32)> = Vec::new();
@@ -104,15 +105,15 @@ fn directive(words: &mut Vec<(String, u32)>) -> Option<Directive> {
 
 enum Token {
     Word(String),
-    /// `;`
+    /// The `;` at the end of a directive.
     End,
-    /// `{`
+    /// The `{` before a block.
     Open,
-    /// `}`
+    /// The `}` after a block.
     Close,
 }
 
-/// Takes a text apart as nginx does: a word ends at a blank, a `;` or a `{` that begins no `${name}`.
+/// Splits a text as nginx does: a word ends at a blank, a `;` or a `{` that does not begin a `${name}`.
 struct Tokens<'t> {
     text: &'t str,
     at: usize,
@@ -134,7 +135,8 @@ impl Tokens<'_> {
         Ok(Some((token, line)))
     }
 
-    /// Passes a program in Lua, whose first brace has been taken, with its last brace. Returns whether it has one.
+    /// Skips a program in Lua, whose first brace has been read, up to its last brace. Returns whether it has
+    /// one.
     fn pass_lua(&mut self) -> bool {
         let (mut depth, mut quote, mut chars) = (1_u32, None, self.rest().char_indices().peekable());
         while let Some((at, char)) = chars.next() {
@@ -164,7 +166,7 @@ impl Tokens<'_> {
         token
     }
 
-    /// Passes over `len` bytes.
+    /// Skips `len` bytes.
     fn pass(&mut self, len: usize) {
         let lines = memchr::memchr_iter(b'\n', &self.rest().as_bytes()[..len]).count();
         self.line += u32::try_from(lines).unwrap_or(u32::MAX);
@@ -222,7 +224,7 @@ fn is_blank(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\r' | '\n')
 }
 
-/// Where a word ends: at the first character that ends it and that no backslash precedes.
+/// The end of a word: the first character that ends it and that no backslash precedes.
 fn end_of(text: &str, ends: impl Fn(Option<char>, char) -> bool) -> Option<usize> {
     let (mut before, mut is_escaped) = (None, false);
     for (at, char) in text.char_indices() {
@@ -241,7 +243,7 @@ fn end_of(text: &str, ends: impl Fn(Option<char>, char) -> bool) -> Option<usize
     None
 }
 
-/// nginx's escapes; a backslash before any other character stays, for regular expressions.
+/// Resolves nginx's escapes; a backslash before any other character stays, for regular expressions.
 fn unescaped(word: &str) -> String {
     let mut out = String::with_capacity(word.len());
     let mut chars = word.chars().peekable();

@@ -1,15 +1,16 @@
-//! `return` and `rewrite`.
+//! The directives `return` and `rewrite`.
 
 use model::{AfterRewrite, Return, ReturnContent, ScriptRewrite};
 
 use super::parse::Directive;
 use super::{Fault, Reader};
 
-/// How a target begins that is no path.
+/// The beginnings of targets that are URLs, not paths.
 const ABSOLUTE: &[&str] = &["http://", "https://", "$scheme"];
 
 impl Reader<'_> {
-    /// `return CODE`, `return CODE TEXT`, `return CODE URL` with the code of a redirect, and `return URL` for a 302.
+    /// Reads `return CODE`, `return CODE TEXT`, `return CODE URL` with the code of a redirect, and `return
+    /// URL` for a 302.
     pub(super) fn return_(&self, directive: &Directive) -> Result<Return, Fault> {
         let (status, text) = match directive.words.as_slice() {
             [url] if is_absolute(url) => ("302", Some(url)),
@@ -31,7 +32,7 @@ impl Reader<'_> {
         Ok(Return { status, content })
     }
 
-    /// `rewrite REGEX TARGET [last|break|redirect|permanent]`.
+    /// Reads `rewrite REGEX TARGET [last|break|redirect|permanent]`.
     pub(super) fn rewrite(&self, directive: &Directive) -> Result<ScriptRewrite, Fault> {
         let (pattern, target, flag) = match directive.words.as_slice() {
             [pattern, target] => (pattern, target, ""),
@@ -51,7 +52,7 @@ impl Reader<'_> {
             "break" => AfterRewrite::Stay,
             _ => return Err(directive.fault(format!("has the flag {flag:?}, which is not understood"))),
         };
-        // A question mark at the end says that the client's query is not kept.
+        // A question mark at the end drops the client's query.
         let (target, keeps_query) =
             target.strip_suffix('?').map_or((target.as_str(), true), |target| (target, false));
         let (path, query) =

@@ -1,4 +1,4 @@
-//! What a snippet says of a host: what blocks hold, and locations of its own.
+//! The contents of a snippet for a host: those of a block, and locations of its own.
 
 use model::{HostScript, Networks, ScriptPath, ScriptPlace};
 
@@ -23,7 +23,7 @@ impl Reader<'_> {
     fn place(&self, directive: &Directive) -> Result<ScriptPlace, Fault> {
         let path = self.path(directive)?;
         let before = self.asks.borrow().len();
-        let Contents { block, rules } = self.contents(directive.inside()?, Context::Place);
+        let Contents { block, rules } = self.contents(directive.inside()?, Context::SourceLocation);
         for ask in self.asks.borrow_mut().drain(before..) {
             self.remarks.borrow_mut().push(ask.remark("this location forwards no request"));
         }
@@ -31,7 +31,7 @@ impl Reader<'_> {
         Ok(ScriptPlace { path, block, networks })
     }
 
-    /// A path with a modifier before it, which may be written together with it.
+    /// A path with its modifier, which may be written without a blank between them.
     fn path(&self, directive: &Directive) -> Result<ScriptPath, Fault> {
         let (modifier, path) = match directive.words.as_slice() {
             [modifier, path] => (modifier.as_str(), path.as_str()),

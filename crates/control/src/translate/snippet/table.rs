@@ -1,41 +1,43 @@
-//! The directives of nginx that are no step and no header: which have no effect here, which mean the same as an annotation, and what
-//! there is in place of the others, which close what their snippet is for.
+//! The directives of nginx that are neither steps nor about headers: those without effect, those with the
+//! meaning of an annotation, and replacements for the others, which close the place of their snippet.
 //!
-//! Never in here: what the readers of blocks understand themselves (`set`, `if`, `return`, `rewrite`, headers, addresses).
+//! Never in here: directives that the readers of blocks understand themselves (`set`, `if`, `return`,
+//! `rewrite`, headers, addresses).
 
 use std::fmt;
 
 use crate::translate::value::Parsed;
 
-/// What becomes of a directive.
+/// The handling of a directive.
 #[derive(Clone, Copy)]
 pub(super) enum Class {
-    /// It has no effect here and needs none: the reason, for a remark.
+    /// The directive has no effect here and needs none: the reason, for a remark.
     Nothing(&'static str),
-    /// With one of these first words it has no effect; with others the class applies.
+    /// The directive has no effect with one of these first words; with others the class applies.
     NothingWith(&'static [&'static str], &'static str, &'static Class),
-    /// It sets for one host what the `ConfigMap` sets for all: the key. The line is passed over with a warning.
+    /// The directive sets for one host the value that a key of the `ConfigMap` sets for all. The line is
+    /// ignored with a warning.
     ForAll(&'static str),
-    /// The same as annotations or keys: what its words ask for.
+    /// The directive has the meaning of annotations or keys, with the values that its words give.
     Same(fn(&[String]) -> Asked),
-    /// It closes what its snippet is for.
+    /// The directive closes the place of its snippet.
     Closes(Instead, Loss),
 }
 
-/// What a directive asks for, or why its words cannot be read.
+/// The settings of a directive, or the reason why its words cannot be read.
 pub(super) type Asked = Parsed<Vec<(Target, String)>>;
 
 /// The setting that a directive stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::translate) enum Target {
-    /// An annotation, less its prefix.
+    /// An annotation, without its prefix.
     Annotation(&'static str),
-    /// A key of the `ConfigMap`, of which the value holds for the locations of one Ingress.
+    /// A key of the `ConfigMap`, whose value applies to the locations of one Ingress.
     Key(&'static str),
 }
 
 impl Target {
-    /// Whether it may be what restricts access.
+    /// Whether the setting may restrict access.
     pub(super) fn restricts(self) -> bool {
         const GUARDS: &[&str] = &[
             "limit-rate",
@@ -61,22 +63,22 @@ impl fmt::Display for Target {
 /// The replacement for a directive.
 #[derive(Clone, Copy)]
 pub(super) enum Instead {
-    /// Annotations, less their prefix.
+    /// Annotations, without their prefix.
     Annotations(&'static [&'static str]),
     /// Keys of the `ConfigMap`.
     Keys(&'static [&'static str]),
-    /// In words.
+    /// A replacement in words.
     Words(&'static str),
-    /// There is none.
+    /// No replacement exists.
     Nothing,
 }
 
 /// The effect of serving without a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// Somebody may be served who was not to be, or by another backend.
+    /// Clients may be served that the directive refuses, or by another backend.
     Restriction,
-    /// Nobody is served who was not to be.
+    /// No client is served that the snippet refuses.
     Harmless,
 }
 
@@ -97,7 +99,7 @@ const HASHES: &str = "Forebay has no such tables";
 const MODSECURITY: Instead = Words("there is no web application firewall (--waf-unenforced)");
 const FILES: Instead = Words("files are served from --files-root");
 
-/// In the order of names.
+/// The directives, in the order of names.
 const DIRECTIVES: &[(&str, Class)] = &[
     ("absolute_redirect", Same(|w| Ok(vec![(Annotation("relative-redirects"), flag(w, "off", "on")?)]))),
     ("access_log", Same(access_log)),
@@ -344,13 +346,13 @@ pub(super) fn class(name: &str, words: &[String]) -> Class {
         Ok(class) => class,
         Err(_) if name.contains("_by_lua") => Closes(Words("Lua is not run"), Restriction),
         Err(_) if OF_TRACING.iter().any(|begin| name.starts_with(begin)) => Nothing(TRACING),
-        // Nothing is known of it, so that it may be what restricts access.
+        // The setting may restrict access, because its meaning is unknown.
         Err(_) => INVALID,
     }
 }
 
 impl Instead {
-    /// The part of a message.
+    /// The replacement as a part of a message.
     pub(super) fn words(self) -> Option<String> {
         Some(match self {
             Annotations([one]) => format!("use the annotation {one}"),
@@ -386,7 +388,7 @@ fn words(words: &[String], name: &'static str) -> Asked {
     Ok(vec![(Annotation(name), words.join(" "))])
 }
 
-/// `true` for the first of two words, and `false` for the other.
+/// Returns `true` for the first of two words, and `false` for the other.
 fn flag(words: &[String], yes: &str, no: &str) -> Parsed<String> {
     match single(words)? {
         word if word == yes => Ok("true".to_owned()),
@@ -395,7 +397,7 @@ fn flag(words: &[String], yes: &str, no: &str) -> Parsed<String> {
     }
 }
 
-/// A time with nginx's units, in whole seconds. A part of a second counts as one.
+/// A time with nginx's units, in whole seconds, rounded up.
 fn seconds(words: &[String], name: &'static str) -> Asked {
     let text = single(words)?;
     let time = model::parse_duration(text).map_err(|_| format!("has {text:?}, which is no time"))?;
@@ -403,14 +405,14 @@ fn seconds(words: &[String], name: &'static str) -> Asked {
     Ok(vec![(Annotation(name), seconds.to_string())])
 }
 
-/// A size in bytes with nginx's units, in KiB. A part of one counts as one.
+/// A size in bytes with nginx's units, in KiB, rounded up.
 fn kibibytes(words: &[String], name: &'static str) -> Asked {
     let text = single(words)?;
     let bytes = model::parse_size(text).map_err(|_| format!("has {text:?}, which is no size"))?;
     Ok(vec![(Annotation(name), bytes.div_ceil(1024).to_string())])
 }
 
-/// `off`, or another place for the log: there is one log for all.
+/// Reads `off`. Another place for the log changes nothing, because all hosts share one log.
 fn access_log(words: &[String]) -> Asked {
     let is_on = words.first().is_none_or(|word| word != "off");
     if words.iter().any(|word| word.starts_with("if=")) {
@@ -419,7 +421,7 @@ fn access_log(words: &[String]) -> Asked {
     Ok(if is_on { Vec::new() } else { vec![(Annotation("enable-access-log"), "false".to_owned())] })
 }
 
-/// `NUMBER SIZE`. The size is that of `proxy_buffer_size`.
+/// Reads `NUMBER SIZE`. The size is that of `proxy_buffer_size`.
 fn buffers(words: &[String]) -> Asked {
     match words {
         [number, _] => Ok(vec![(Annotation("proxy-buffers-number"), number.clone())]),
@@ -427,7 +429,7 @@ fn buffers(words: &[String]) -> Asked {
     }
 }
 
-/// `off`, `default`, or what is replaced and by what.
+/// Reads `off`, `default`, or a text and its replacement.
 fn redirect(words: &[String]) -> Asked {
     let (from, to) = match words {
         [word] if word == "off" || word == "default" => (word, word),

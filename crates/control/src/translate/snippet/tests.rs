@@ -1,11 +1,11 @@
-//! What readers make of snippets, whatever stands in them. What directives come to is in the golden cases, and what they do in the
-//! end-to-end tests.
+//! Properties of the readers of snippets, for arbitrary snippets. The results of single directives are in the
+//! golden cases, and their effects in the end-to-end tests.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Words that mean something, in any order.
+/// Words with a meaning, in any order.
 const WORDS: &[&str] = &[
     "set",
     "$a",
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// What is accepted says no more than its text: an answer has a status, a header has a name and no line break.
+    /// Accepted snippets are sound: a response has a status, a header has a name and no line break.
     #[test]
     fn what_is_accepted_is_sound(text in snippet()) {
         let mut names = Names::default();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use ::doctor::{Direction, Evidence, Finding, Samples, SocketGroup, State, Translated, Value, Verdict};
 
-use super::Way;
+use super::MeasuredTarget;
 use crate::bench::format::{grouped, time};
 use crate::bench::measure::{Measurement, PhasesUs};
 use crate::bench::timeline::Reading;
@@ -14,7 +14,7 @@ use crate::bench::timeline::Reading;
 /// The doctor's check that is shown even if its verdict is ok: the number of connections per request.
 const REUSE: &str = "upstream-reuse";
 
-/// The doctor's check that is not shown: the clients are this process, and connect as they were told to.
+/// The check that is not shown: the clients are this process, and connect as configured.
 const CLIENTS: &str = "client-keepalive";
 
 /// Share of all CPUs above which the machine counts as busy.
@@ -24,7 +24,12 @@ const BUSY_SHARE_MIN: f64 = 0.95;
 const PHASE_SHARE_MIN: f64 = 0.05;
 
 /// The explanations, the most important first. Findings that are ok are left out, except for [`REUSE`].
-pub(super) fn explain(direct: &Way, via: &Way, samples: &Samples, readings: &[Reading]) -> Vec<Finding> {
+pub(super) fn explain(
+    direct: &MeasuredTarget,
+    via: &MeasuredTarget,
+    samples: &Samples,
+    readings: &[Reading],
+) -> Vec<Finding> {
     let own = [
         Some(phases(direct.measurement(), via.measurement())),
         generator(direct.measurement(), via.measurement()),
@@ -43,7 +48,7 @@ pub(super) fn explain(direct: &Way, via: &Way, samples: &Samples, readings: &[Re
     all
 }
 
-/// The rank of a finding. Those that are unknown come after all others.
+/// The rank of a finding. Unknown ones come last.
 fn weight(finding: &Finding) -> u8 {
     match finding.verdict {
         Verdict::Failure => 3,
@@ -72,7 +77,8 @@ fn with_ports(finding: Finding, samples: &Samples, upstream: &str) -> Finding {
     }
     let remote = match finding.evidence.get("remote") {
         Some(Value::Text(remote)) => remote.as_str(),
-        // If connections were too short to be seen, the upstream's address is taken from the URL of the direct way.
+        // If connections were too short to be seen, the upstream's address is taken from the URL of the
+        // direct way.
         _ => upstream,
     };
     let sockets = samples.sockets().unwrap_or_default();
@@ -155,16 +161,16 @@ fn generator(direct: &Measurement, via: &Measurement) -> Option<Finding> {
 }
 
 /// Whether the machine's CPUs are the limit; none if they are not.
-fn machine(direct: &Way, via: &Way, readings: &[Reading]) -> Option<Finding> {
+fn machine(direct: &MeasuredTarget, via: &MeasuredTarget, readings: &[Reading]) -> Option<Finding> {
     let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
-    let used = |way: &Way| {
+    let used = |way: &MeasuredTarget| {
         used(&readings.iter().map(|one| (one.at, one.machine_cpu)).collect::<Vec<_>>(), &way.windows)
     };
     let (used_direct, used_via) = (used(direct)?, used(via)?);
     if used_via / seconds(&via.windows) < BUSY_SHARE_MIN * cpus {
         return None;
     }
-    let each = |used: f64, way: &Way| used * 1e6 / way.measured.outcome.answered.max(1) as f64;
+    let each = |used: f64, way: &MeasuredTarget| used * 1e6 / way.measured.outcome.answered.max(1) as f64;
     let (direct_us, via_us) = (each(used_direct, direct), each(used_via, via));
     let message = format!(
         "all CPUs of this machine ({cpus}) are busy, so rates follow from what a request costs: {} of CPU time direct, {} via, generator, server and all else included",
@@ -178,7 +184,7 @@ fn machine(direct: &Way, via: &Way, readings: &[Reading]) -> Option<Finding> {
 }
 
 /// The CPU time of the proxy's processes per request; none if it is not known.
-fn proxy(via: &Way, samples: &Samples) -> Option<Finding> {
+fn proxy(via: &MeasuredTarget, samples: &Samples) -> Option<Finding> {
     let used = used(&cpu_of_proxy(samples)?, &via.windows)?;
     let cpus = used / seconds(&via.windows);
     let each_us = used * 1e6 / via.measured.outcome.answered.max(1) as f64;

@@ -1,7 +1,7 @@
 //! `forebay bench compare`: the cost of the way through a proxy, and its causes.
 //!
-//! Short rounds of both ways alternate, so that changes on the machine affect both; the doctor takes samples meanwhile. Must not be
-//! in here: checks, which are in the crate `doctor`; the figures of a single round.
+//! Short rounds of both ways alternate, so that changes on the machine affect both; the doctor takes samples
+//! meanwhile. Must not be in here: checks, which are in the crate `doctor`; the figures of a single round.
 
 mod explain;
 mod page;
@@ -29,7 +29,7 @@ use crate::doctor::metrics_of;
 use crate::output::{self, Format};
 use ratio::Ratios;
 
-/// The arguments.
+/// The options of `forebay bench compare`.
 #[derive(Args, Debug)]
 #[command(mut_arg("duration", |duration| duration.default_value("2s").help("How long each round is")))]
 #[command(mut_arg("requests", |requests| requests.hide(true)))]
@@ -47,8 +47,8 @@ pub(crate) struct Compare {
     /// The proxy's process: it, its descendants and its network namespace are examined.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from where the
-    /// process is.
+    /// The proxy's metrics, of Forebay or ingress-nginx, such as http://127.0.0.1:10254/metrics; read from
+    /// where the process is.
     #[arg(long, value_name = "URL")]
     metrics: Option<String>,
     #[command(flatten)]
@@ -59,8 +59,8 @@ pub(crate) struct Compare {
 
 /// The measurements of both ways.
 struct Comparison {
-    direct: Way,
-    via: Way,
+    direct: MeasuredTarget,
+    via: MeasuredTarget,
     ratios: Ratios,
     /// The doctor's findings and those of `explain`, the most important first.
     explanations: Vec<Finding>,
@@ -69,7 +69,7 @@ struct Comparison {
 }
 
 /// The measurements of one way, over all of its rounds.
-struct Way {
+struct MeasuredTarget {
     subject: Subject,
     measured: Measured,
     /// The beginning and the end of each of its rounds, in seconds since the first round.
@@ -78,7 +78,7 @@ struct Way {
 
 /// The object of `--output json`.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ComparisonJson<'a> {
     kind: &'static str,
     direct: &'a Measurement,
     via: &'a Measurement,
@@ -132,26 +132,32 @@ fn compare(options: &Compare) -> anyhow::Result<Comparison> {
     let (mut samples, readings) = (watch.finish(), timeline.finish());
     let [direct, via] = rounds?;
     is_alive(options.pid)?;
-    samples.requests =
-        knows_requests(options, &via.0).then(|| via.1.iter().map(|round| round.outcome.sent).sum());
+    samples.requests = knows_requests(options, &via.subject)
+        .then(|| via.measured.iter().map(|round| round.outcome.sent).sum());
     if shares_namespace(options.pid) {
-        let rounds = direct.1.iter().chain(&via.1);
+        let rounds = direct.measured.iter().chain(&via.measured);
         samples.own_connections =
             rounds.map(|round| round.outcome.connections_opened + round.outcome.errors.connect).sum();
     }
-    let pairs: Vec<_> = std::iter::zip(&direct.1, &via.1)
+    let pairs: Vec<_> = std::iter::zip(&direct.measured, &via.measured)
         .map(|(direct, via)| [direct.measurement.clone(), via.measurement.clone()])
         .collect();
-    let [direct, via] = [Way::of(direct, options)?, Way::of(via, options)?];
+    let [direct, via] = [MeasuredTarget::of(direct, options)?, MeasuredTarget::of(via, options)?];
     let ratios = Ratios::of(direct.measurement(), via.measurement(), &pairs);
     let explanations = explain::explain(&direct, &via, &samples, &readings);
     Ok(Comparison { direct, via, ratios, explanations, readings, samples })
 }
 
-/// A way, the measurements of its rounds, and the beginning and end of each.
-type Rounds = (Subject, Vec<Measured>, Vec<(f64, f64)>);
+/// A way with its rounds.
+struct Rounds {
+    subject: Subject,
+    measured: Vec<Measured>,
+    /// Beginning and end of each round.
+    windows: Vec<(f64, f64)>,
+}
 
-/// Runs the rounds. The first way of a pair alternates too, since the second finds what the first has left, such as `TIME_WAIT`s.
+/// Runs the rounds. The first way of a pair alternates too, since the second is affected by leftovers of the
+/// first, such as `TIME_WAIT`s.
 fn rounds(
     options: &Compare,
     subjects: &[Subject; 2],
@@ -159,13 +165,14 @@ fn rounds(
     timeline: &Timeline,
 ) -> anyhow::Result<[Rounds; 2]> {
     let round = Round { watched: false, ..Round::of(&options.load)? };
-    let mut ways = subjects.clone().map(|subject| (subject, Vec::new(), Vec::new()));
+    let mut ways =
+        subjects.clone().map(|subject| Rounds { subject, measured: Vec::new(), windows: Vec::new() });
     for number in 0..options.rounds {
         tell_progress(&format!("round {} of {}", number + 1, options.rounds));
         let order = if number % 2 == 0 { [Which::Direct, Which::Via] } else { [Which::Via, Which::Direct] };
         for which in order {
             is_alive(options.pid)?;
-            let (subject, measured, windows) = &mut ways[which as usize];
+            let Rounds { subject, measured, windows } = &mut ways[which as usize];
             let begin = timeline.now();
             measured.push(subject.measure(&round, &counts[which as usize])?);
             windows.push((begin, timeline.now()));
@@ -182,7 +189,7 @@ pub(super) fn tell_progress(line: &str) {
     }
 }
 
-/// What the doctor examines. Each fetch of metrics reports its result to `tell`.
+/// The doctor's subject. Each fetch of metrics reports its result to `tell`.
 fn scope(options: &Compare, tell: Sender<Result<(), String>>) -> Scope {
     let metrics = options.metrics.clone().map(|url| -> Metrics {
         let mut fetch = metrics_of(url);
@@ -207,7 +214,8 @@ fn is_alive(pid: Option<u32>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the examined process served all requests of the rounds, so that their number can be used in checks.
+/// Whether the examined process served all requests of the rounds, so that their number can be used in
+/// checks.
 fn knows_requests(options: &Compare, via: &Subject) -> bool {
     options.pid.is_some() || options.metrics.is_some() || is_local(via.address())
 }
@@ -217,15 +225,17 @@ fn is_local(address: SocketAddr) -> bool {
     UdpSocket::bind((address.ip(), 0)).is_ok()
 }
 
-/// Whether a process is in this process's network namespace, so that the generator's connections are counted there too.
+/// Whether a process is in this process's network namespace, so that the generator's connections are counted
+/// there too.
 fn shares_namespace(pid: Option<u32>) -> bool {
     let namespace = |process: String| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
     pid.is_none_or(|pid| namespace(pid.to_string()) == namespace("self".into()))
 }
 
-impl Way {
-    fn of((subject, rounds, windows): Rounds, options: &Compare) -> anyhow::Result<Way> {
-        let outcomes = rounds.into_iter().map(|round| round.outcome);
+impl MeasuredTarget {
+    fn of(rounds: Rounds, options: &Compare) -> anyhow::Result<MeasuredTarget> {
+        let Rounds { subject, measured, windows } = rounds;
+        let outcomes = measured.into_iter().map(|round| round.outcome);
         let outcome = outcomes.reduce(|all, next: Outcome| all.then(&next)).context("there are no rounds")?;
         let measurement = subject.measurement(&outcome, &Round::of(&options.load)?);
         if outcome.answered == 0 {
@@ -233,7 +243,7 @@ impl Way {
             let kinds: Vec<_> = kinds.collect();
             bail!("{}: none of {} requests succeeded: {}", measurement.url, outcome.sent, kinds.join(", "));
         }
-        Ok(Way { subject, measured: Measured { measurement, outcome }, windows })
+        Ok(MeasuredTarget { subject, measured: Measured { measurement, outcome }, windows })
     }
 
     fn measurement(&self) -> &Measurement {
@@ -242,8 +252,8 @@ impl Way {
 }
 
 impl Comparison {
-    fn told(&self) -> Told<'_> {
-        Told {
+    fn told(&self) -> ComparisonJson<'_> {
+        ComparisonJson {
             kind: "compare",
             direct: self.direct.measurement(),
             via: self.via.measurement(),

@@ -46,7 +46,8 @@ pub(super) fn failing_share(way: &Measurement) -> Option<f64> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Ratios {
     #[serde(rename = "ratio")]
-    /// For all rounds together, by [`Measure::key`]; only figures that both ways have and whose divisor is not 0.
+    /// For all rounds together, by [`Measure::key`]; only figures that both ways have and whose divisor is
+    /// not 0.
     pub(crate) all: BTreeMap<&'static str, f64>,
     /// For single pairs of rounds, the least and the greatest.
     pub(crate) spread: BTreeMap<&'static str, Spread>,
@@ -60,7 +61,8 @@ pub(crate) struct Spread {
 }
 
 impl Ratios {
-    /// The ratios of `via` to `direct`, of which there are none where too many requests of either failed; `pairs` are the rounds of which these are the sums.
+    /// The ratios of `via` to `direct`, of which there are none where too many requests of either failed;
+    /// `pairs` are the rounds of which these are the sums.
     pub(crate) fn of(direct: &Measurement, via: &Measurement, pairs: &[[Measurement; 2]]) -> Ratios {
         let mut ratios = Ratios::default();
         if [direct, via].iter().any(|way| failing_share(way).is_some()) {

@@ -35,7 +35,7 @@ pub(super) fn text(options: &Compare, comparison: &Comparison) -> String {
             line(&mut text, measure.label, &cells);
         }
     }
-    let failed = |way: &super::Way| grouped(way.measurement().errors.values().sum::<u64>() as f64);
+    let failed = |way: &super::MeasuredTarget| grouped(way.measurement().errors.values().sum::<u64>() as f64);
     line(&mut text, "failed", &[failed(direct), failed(via), String::new(), String::new()]);
     let conclusion =
         if objections(comparison).is_some() { "not compared".to_owned() } else { conclusion(comparison) };
@@ -54,8 +54,8 @@ fn objections(comparison: &Comparison) -> Option<String> {
     (!all.is_empty()).then(|| format!("{}. No ratio is computed above 1 %", all.join("; ")))
 }
 
-/// Why the figures of a way are not to be compared: the share of its requests that failed, and the kinds of errors, the most frequent
-/// first. None where few failed.
+/// Why the figures of a way are not to be compared: the share of its requests that failed, and the kinds of
+/// errors, the most frequent first. None where few failed.
 fn objection(name: &str, way: &Measurement) -> Option<String> {
     let share = failing_share(way)?;
     let mut kinds: Vec<_> = way.errors.iter().collect();

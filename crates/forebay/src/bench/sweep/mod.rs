@@ -1,8 +1,8 @@
 //! `forebay bench sweep`: the four tables of field case C for this machine.
 //!
-//! By default it starts its own proxy for each number of CPUs and pins it there. A proxy that runs already is not changed: then
-//! only the number of the generator's CPUs varies.
-//! Must not be in here: changing the affinity of another process.
+//! By default it starts its own proxy for each number of CPUs and pins it there. A proxy that runs already is
+//! not changed: then only the number of the generator's CPUs varies. Must not be in here: changing the
+//! affinity of another process.
 
 mod page;
 mod show;
@@ -30,7 +30,7 @@ use stage::Stage;
 const VERSION: Version = Version::V1_2;
 const SUITE: &str = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384";
 
-/// The arguments.
+/// The options of `forebay bench sweep`.
 #[derive(Args, Debug)]
 #[command(mut_arg("duration", |duration| duration.default_value("5s").help("How long each measurement is")))]
 #[command(mut_arg("connections", |connections| connections.default_value("128")))]
@@ -42,8 +42,9 @@ pub(crate) struct Sweep {
     /// Numbers of CPUs [default: 1, 2, 4 and so on, up to all].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     cpus: Vec<u16>,
-    /// http:// URL at a proxy that runs already, answering with 1 KB. It is left as it is, and the generator's CPUs are swept
-    /// [default: Forebay is started on so many CPUs, with a payload server behind it].
+    /// http:// URL at a proxy that runs already, answering with 1 KB. It is left as it is, and the
+    /// generator's CPUs are swept [default: Forebay is started on so many CPUs, with a payload server behind
+    /// it].
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// https:// URL at it.
@@ -61,7 +62,7 @@ pub(crate) struct Sweep {
     telling: Telling,
 }
 
-/// What is measured for one of the tables.
+/// The subject of one of the tables.
 struct Topic {
     /// Its name in JSON.
     key: &'static str,
@@ -114,7 +115,8 @@ const TOPICS: [Topic; 4] = [
 struct Row {
     /// CPUs of the proxy or, if it runs already, of the generator.
     cpus: usize,
-    /// Whether the generator and the server ran on the proxy's CPUs because there were no others; none if the proxy runs already.
+    /// Whether the generator and the server ran on the proxy's CPUs because there were no others; none if the
+    /// proxy runs already.
     shared: Option<bool>,
     /// CPUs that the proxy's processes used; none if that is not known.
     proxy_cpus_used: Option<f64>,
@@ -242,7 +244,7 @@ fn allowed() -> anyhow::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| mask.is_set(*cpu)).collect())
 }
 
-/// The numbers of CPUs to measure: those that were asked for, or the powers of two and the number of all CPUs.
+/// The numbers of CPUs to measure: the requested ones, or the powers of two and the number of all CPUs.
 fn numbers(asked: &[u16], allowed: usize) -> anyhow::Result<Vec<usize>> {
     if let Some(most) = asked.iter().max() {
         ensure!(usize::from(*most) <= allowed, "--cpus {most}: this process may use {allowed}");

@@ -1,4 +1,4 @@
-//! Starts what a sweep measures: Forebay as a child process on given CPUs, and a payload server behind it.
+//! Starts the subjects of a sweep: Forebay as a child process on given CPUs, and a payload server behind it.
 //!
 //! Both end when the stage is dropped, and when a signal ends this process. Must not be in here: load.
 
@@ -127,7 +127,8 @@ impl Drop for Stage {
 }
 
 impl Proxy {
-    /// Reads the proxy's log until it serves. The log is read on afterwards, so that writing to it does not block the proxy.
+    /// Reads the proxy's log until it serves. The log is read on afterwards, so that writing to it does not
+    /// block the proxy.
     fn wait(&mut self) -> anyhow::Result<Addresses> {
         let stderr = self.0.stderr.take().context("what it says is not there")?;
         let (tell, told) = mpsc::channel();
@@ -156,7 +157,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Sends each line to `tell`, and reads on when nobody listens any more.
+/// Sends each line to `tell`, and reads on when the receiver is gone.
 fn read(stderr: ChildStderr, tell: &mpsc::Sender<String>) {
     let mut reader = BufReader::new(stderr);
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! Cases A, D and E's ports: which load, by which ways, and which figures are told.
+//! Cases A and D, and the part of case E about ports: their loads, ways and figures.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::demo::scene::{self, Scene, network};
 pub(in crate::demo) struct Loads {
     pub(in crate::demo) story: Story,
     pub(in crate::demo) columns: &'static [&'static str],
-    /// What a scene has below them.
+    /// Cells of a scene's row, below the columns.
     pub(in crate::demo) cells: fn(&Scene) -> Vec<String>,
-    pub(super) ways: &'static [Way],
+    pub(super) ways: &'static [LoadPath],
     plan: fn() -> Plan,
-    /// What the doctor's findings on the plain proxy may be about.
+    /// Names of the findings on the plain proxy that are relevant.
     relevant: &'static [&'static str],
-    /// What the Pods have of a CPU; all of it by default.
+    /// CPU percentage of the Pods; none for a whole CPU.
     pod_percent: Option<u32>,
-    /// Those that the proxy may connect from; all of them by default.
+    /// Local ports that the proxy may connect from; none for the kernel's default.
     ports: Option<&'static str>,
 }
 
-/// What a case is about, in words.
+/// The story of a case, in words.
 pub(in crate::demo) struct Story {
     pub(in crate::demo) title: &'static str,
     pub(in crate::demo) lead: &'static str,
@@ -34,7 +34,7 @@ pub(in crate::demo) struct Story {
 }
 
 /// A way of the requests.
-pub(super) struct Way {
+pub(super) struct LoadPath {
     pub(super) name: &'static str,
     pub(super) play: fn(&'static str, &Loads, Duration, &Path) -> anyhow::Result<Scene>,
 }
@@ -51,9 +51,9 @@ pub(super) const A: Loads = Loads {
         vec![grouped(scene.rate().round()), grouped(scene.failed() as f64), opened_per_request(scene)]
     },
     ways: &[
-        Way { name: "straight to the Pods", play: direct },
-        Way { name: "a plain proxy that connects each time", play: without_keepalive },
-        Way { name: "Forebay", play: forebay },
+        LoadPath { name: "straight to the Pods", play: direct },
+        LoadPath { name: "a plain proxy that connects each time", play: without_keepalive },
+        LoadPath { name: "Forebay", play: forebay },
     ],
     plan: || Plan { connections: 64, requests_per_connection: Some(1), ..Plan::new(Network::PROXY, "/1k") },
     relevant: &["upstream-reuse"],
@@ -71,8 +71,8 @@ pub(super) const D: Loads = Loads {
     columns: &["answered", "failed", "connections opened per request", "TIME_WAIT"],
     cells: counts,
     ways: &[
-        Way { name: "a plain proxy that keeps 8 connections", play: with_eight },
-        Way { name: "Forebay", play: forebay },
+        LoadPath { name: "a plain proxy that keeps 8 connections", play: with_eight },
+        LoadPath { name: "Forebay", play: forebay },
     ],
     plan: || Plan {
         connections: 250,
@@ -94,8 +94,8 @@ pub(super) const E: Loads = Loads {
     columns: &["answered", "failed", "connections opened per request", "TIME_WAIT"],
     cells: counts,
     ways: &[
-        Way { name: "a plain proxy that connects each time", play: without_keepalive },
-        Way { name: "Forebay", play: forebay },
+        LoadPath { name: "a plain proxy that connects each time", play: without_keepalive },
+        LoadPath { name: "Forebay", play: forebay },
     ],
     plan: || Plan {
         connections: 32,
@@ -107,7 +107,8 @@ pub(super) const E: Loads = Loads {
     ports: Some("32768 32867"),
 };
 
-/// What the doctor may have to say of Forebay. That the lab has few ports is told of the plain proxy, and is so for both.
+/// Findings that may concern Forebay too. The lab's small number of ports is reported for the plain proxy,
+/// and applies to both.
 const OF_A_POOL: &[&str] = &["upstream-reuse", "pool-too-small", "time-wait"];
 
 fn counts(scene: &Scene) -> Vec<String> {

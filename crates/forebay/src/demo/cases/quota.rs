@@ -24,14 +24,14 @@ use crate::output::print;
 const TITLE: &str = "Second: its CPU quota.";
 const WHAT: &str = "A burst each 430 ms costs the Pod 30 ms of CPU time. It may have 10 ms in each 100 ms (`limits: 100m`), of which\n\
                     it uses two thirds: a burst spends the quota, and waits for the next periods.";
-/// What Kubernetes has.
+/// The period of Kubernetes.
 const PERIOD: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_millis(10);
-/// What a burst costs the Pod.
+/// CPU time of the Pod for a burst.
 const BURST: Duration = Duration::from_millis(30);
 /// No multiple of the period, so that bursts begin at any point of it.
 const EVERY: Duration = Duration::from_millis(430);
-/// What is asked for: long enough to cost something, in few requests.
+/// Path of the requests: large enough to cost CPU, with few requests.
 const PATH: &str = "/1m";
 const TRIAL: (usize, Duration) = (16, Duration::from_millis(400));
 const CLIENTS_MAX: f64 = 400.0;
@@ -45,7 +45,7 @@ struct Limits {
     quota: Quota,
 }
 
-/// What a limit came to.
+/// Results under one limit.
 struct Limited {
     name: String,
     outcome: Outcome,
@@ -53,7 +53,7 @@ struct Limited {
     finding: Option<Finding>,
 }
 
-/// Runs it, and gives what is to be drawn of it; nothing where no quota can be set.
+/// Runs the case, and returns the plots; none where no quota can be set.
 pub(super) fn run(duration: Duration, folder: &Path, interrupt: &Interrupt) -> anyhow::Result<Vec<Block>> {
     print(format!("\n{TITLE}\n{WHAT}\n\n"))?;
     if let Err(error) = Quota::is_possible() {
@@ -98,7 +98,7 @@ fn sufficient_cpus(finding: &Finding) -> anyhow::Result<f64> {
     number.context("the doctor names no limit")
 }
 
-/// How many clients make a burst that costs what it is to cost.
+/// The number of clients that make a burst of this cost.
 #[expect(clippy::cast_sign_loss, reason = "a number of clients is not negative")]
 fn clients(network: &Network, pod: &Program) -> anyhow::Result<usize> {
     let cost = || CpuTime::of_process(pod.pid());

@@ -1,19 +1,20 @@
-//! Which lines of an access log are about a host, a status or a reason, whatever the format of the lines is.
+//! Selects lines of an access log by host, status or reason, in any format of the lines.
 
 use anyhow::{Context, bail};
 use model::template::{Part, parse_parts};
 use observe::Reason;
 use regex::bytes::Regex;
 
-use crate::standing::AccessLog;
+use crate::instance_status::AccessLog;
 
-/// Variables that name the host of a request, the most exact first. `$server_name` is the rule's, which may be a wildcard.
+/// Variables that name the host of a request, the most exact first. `$server_name` is the rule's, which may
+/// be a wildcard.
 const HOST_VARIABLES: [&str; 5] = ["host", "best_http_host", "http_host", "ssl_server_name", "server_name"];
 
 /// The variable with the reason of a fault.
 const REASON_VARIABLE: &str = "forebay_reason";
 
-/// What lines are asked for.
+/// Conditions on lines.
 pub(super) struct Filter {
     pattern: Regex,
     hosts: Vec<String>,
@@ -21,21 +22,22 @@ pub(super) struct Filter {
     reasons: Vec<Reason>,
 }
 
-/// What a filter says of a line.
+/// The decision of a filter on a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Meant,
-    /// A request that was not asked for.
+    /// A request that does not match.
     Other,
     /// It is not of this format.
     Strange,
 }
 
 impl Filter {
-    /// A filter for an access log. Without hosts any is meant, and without statuses any.
+    /// A filter for an access log. Without hosts every host matches, and without statuses every status.
     ///
     /// # Errors
-    /// When the log is not among those of Pods, or its format does not say what is asked for.
+    ///
+    /// The log is not among those of Pods, or its format lacks a value of the filter.
     pub(super) fn new(
         log: &AccessLog,
         hosts: Vec<String>,
@@ -117,9 +119,12 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The expression that lines of a format match. Values are escaped in lines, so that what stands between them ends them.
+/// The expression that lines of a format match. Values are escaped in lines, so that what stands between them
+/// ends them.
 fn pattern(parts: &[Part<String>], host: Option<&str>) -> anyhow::Result<Regex> {
-    let (mut has_host, mut has_status, mut has_reason) = (false, false, false);
+    let mut has_host = false;
+    let mut has_status = false;
+    let mut has_reason = false;
     let mut text = String::from("(?s-u)^");
     for part in parts {
         match part {

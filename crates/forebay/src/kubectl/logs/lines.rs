@@ -19,7 +19,8 @@ pub(super) struct Line {
 /// The lines of one log.
 pub(super) type Lines = BoxStream<'static, anyhow::Result<Line>>;
 
-/// The lines of a log that begin with their times, as the API server writes them. After an error there are no more.
+/// The lines of a log that begin with their times, as the API server writes them. After an error there are no
+/// more.
 pub(super) fn of(pod: String, log: impl AsyncBufRead + Send + 'static) -> Lines {
     let state = Some((pod, Box::pin(log)));
     unfold(state, async |state| {

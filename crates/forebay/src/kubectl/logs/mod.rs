@@ -1,4 +1,4 @@
-//! `kubectl forebay logs`: the logs of all Forebays, and of the access log the lines that are asked for.
+//! `kubectl forebay logs`: the logs of all Forebays, and the matching lines of the access log.
 
 mod filter;
 mod lines;
@@ -19,12 +19,12 @@ use super::forward::AdminLink;
 use super::pods::ForebayPod;
 use super::right::Right;
 use crate::cli::Logs;
+use crate::instance_status::{AccessLog, InstanceStatus};
 use crate::output;
-use crate::standing::{AccessLog, Standing};
 use filter::{Filter, Verdict};
 use lines::{Line, Lines};
 
-/// Bytes that are collected before they are written, where nobody waits for the next line.
+/// Bytes that are collected before they are written, unless the output follows the log.
 const WRITTEN_AT_ONCE: usize = 32 << 10;
 
 pub(super) async fn run(cluster: &Cluster, options: &Logs) -> anyhow::Result<ExitCode> {
@@ -73,11 +73,11 @@ pub(super) async fn run(cluster: &Cluster, options: &Logs) -> anyhow::Result<Exi
 async fn access_log(cluster: &Cluster, pods: &[ForebayPod]) -> anyhow::Result<AccessLog> {
     let mut failure = None;
     for pod in pods.iter().filter(|pod| pod.is_ready) {
-        let asked: anyhow::Result<Standing> =
+        let asked: anyhow::Result<InstanceStatus> =
             async { AdminLink::open(cluster, pod).await?.get("/status").await }.await;
         match asked {
-            Ok(standing) => {
-                let log = standing.access_log;
+            Ok(status) => {
+                let log = status.access_log;
                 return log.with_context(|| format!("Pod {} has no configuration yet", pod.title()));
             }
             Err(error) => failure = Some(error),
@@ -113,7 +113,7 @@ async fn open(cluster: &Cluster, pod: &ForebayPod, options: &Logs) -> anyhow::Re
     Ok(lines::of(pod.title(), stream))
 }
 
-/// Writes the lines that are asked for.
+/// Writes the matching lines.
 #[derive(Default)]
 struct Printer {
     filter: Option<Filter>,
@@ -156,7 +156,8 @@ impl Printer {
             self.collected.extend_from_slice(format!("[{}] ", line.pod).as_bytes());
         }
         if self.is_terminal {
-            // Clients decide what is in the lines, and with --log-format-escape=none nothing of it is escaped.
+            // Clients decide about the content of lines, and with --log-format-escape=none nothing of it is
+            // escaped.
             let text = String::from_utf8_lossy(&line.text);
             self.collected.extend_from_slice(legible::line(&text).as_bytes());
         } else {

@@ -1,6 +1,6 @@
 //! The metrics of the cache, here and between replicas.
 //!
-//! Must not be in here: what the figures mean to anybody but a scrape.
+//! Never in here: the use of the figures for anything but a scrape.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Registry {
         family(&names::CACHE_DISK_LOADING, &[("", of.loading.into())]);
     }
 
-    /// What caches did, by the Ingresses and Services that the routes are of.
+    /// Cache totals by the Ingresses and Services of the routes.
     pub fn cache_totals(&self) -> Vec<CacheTotals> {
         let workers = lock(&self.workers).clone();
         self.cache_totals_of(&workers)
@@ -113,7 +113,7 @@ const EXCHANGES: [Counter; 6] = [
 ];
 const STORED: [Counter; 3] = [Counter::LimitRedisWaited, Counter::LimitRedisAlone, Counter::LimitRedisClosed];
 
-/// What became of what replicas said to each other.
+/// The results of messages between replicas.
 fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
     let families: [(_, &[Counter]); 5] = [
         (&names::CACHE_HOME_REQUESTS, &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),

@@ -1,6 +1,6 @@
-//! What the control plane tells of itself: configurations, problems, Ingresses, reviews, certificates.
+//! Metrics of the control plane: configurations, problems, Ingresses, reviews, certificates.
 //!
-//! Never in here: what workers count.
+//! Never in here: counters of workers.
 
 use std::sync::atomic::Ordering;
 
@@ -42,7 +42,7 @@ impl Registry {
         self.encode_admission(page);
     }
 
-    /// As in ingress-nginx, Ingresses that lack nothing are told of too, with 0.
+    /// As in ingress-nginx, Ingresses that lack nothing are written too, with the value 0.
     fn encode_orphans(&self, page: &mut Page<'_>) {
         page.family(&names::ORPHANS);
         for Orphan { namespace, ingress, lacks_service, lacks_endpoint } in self.orphans.find() {
@@ -81,8 +81,8 @@ impl Registry {
             let labels = [
                 ("class", class.as_str()),
                 ("host", host),
-                // "The couple issuer / serial number". The issuer's number is an attribute of its name that hardly ever exists,
-                // so that it is left empty.
+                // The label is "The couple issuer / serial number". The issuer's number is an attribute of
+                // its name that hardly ever exists, so it stays empty.
                 ("identifier", &format!("-{}", info.serial_number)),
                 ("issuer_common_name", &info.issuer_common_name),
                 ("issuer_organization", &info.issuer_organization),

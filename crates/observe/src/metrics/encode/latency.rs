@@ -1,7 +1,8 @@
-//! ingress-nginx's old summary of the time that connections to upstreams take: its dashboard for requests and the canary analysis of others
-//! ask for its sum and its count.
+//! ingress-nginx's old summary of the time that connections to upstreams take: its dashboard for requests and
+//! the canary analysis of other tools read its sum and its count.
 //!
-//! Never in here: quantiles. They would need a record of their own for each request, and say nothing of several replicas.
+//! Never in here: quantiles. They would need a record for each request, and cannot be combined across
+//! replicas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::super::series::Identity;
 use super::super::worker_cells::WorkerCells;
 use super::{Page, push_label};
 
-/// Nanoseconds, and how many connections they are of.
+/// Nanoseconds, and the number of connections in the sum.
 type SumAndCount = (u64, u64);
 
 impl Registry {

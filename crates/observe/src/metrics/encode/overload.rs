@@ -1,4 +1,4 @@
-//! Writes what is known of the load of clusters.
+//! Writes the metrics about the load of clusters.
 
 use super::super::names;
 use super::super::overload::{ClusterOverload, PRIORITIES, Wait};

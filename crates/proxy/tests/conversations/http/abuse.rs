@@ -1,4 +1,6 @@
-//! Clients whose behaviour is far off the others': what becomes of what they ask for. Who is far off, the simulations of `clients::abuse` say.
+//! Requests and connections of clients whose behaviour is far off the others'. The detection of these
+//! clients has simulations in
+//! `clients::abuse`.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -6,7 +8,7 @@ use std::sync::Arc;
 use model::overload::Mode;
 use model::template::Template;
 use model::{AbuseKey, AddressSet, ClusterId, Model, Replicas};
-use proxy::Whom;
+use proxy::ClientSelector;
 use proxy::guard::Relief;
 use testkit::frames::{FrameClient, flag, frame, head, header_block, kind};
 use testkit::{Canned, Connection, H2Client};
@@ -50,7 +52,8 @@ fn send_as(connection: &mut Connection, client: &str, host: &str) {
     connection.send(format!("GET /a HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-For: {client}\r\n\r\n"));
 }
 
-/// Two clients ask for what is not there, again and again, while another one asks for what is, until something has happened.
+/// Two clients ask for what is not there, again and again, while another one asks for what is, until
+/// something has happened.
 fn misbehave_until(world: &World, is_done: impl Fn() -> bool) {
     let mut user = world.http_client();
     let mut connections: Vec<_> = (0..2 * CONNECTIONS).map(|_| world.http_client()).collect();
@@ -95,14 +98,14 @@ fn one_client_is_slowed_and_refused_while_others_are_served() {
     assert_eq!((over_h2(ABUSER).status, over_h2(GATEWAY).status, over_h2(USER).status), (429, 200, 200));
     assert_eq!(upstream.heads().len(), seen + 2, "nobody works for who is refused");
     let noticed = world.observer().noticed_clients();
-    assert_eq!((noticed[0].client.to_string().as_str(), noticed[0].standing), (ABUSER, "refused"));
+    assert_eq!((noticed[0].client.to_string().as_str(), noticed[0].treatment), (ABUSER, "refused"));
     assert_eq!((&noticed[0].signals[..], noticed[0].refusals), (&["errors"][..], 1));
     assert!(noticed.iter().all(|one| one.client.to_string() != GATEWAY), "who is allowed is not counted");
     world.change(|model| route(model, |route| route.abuse.mode = Mode::Off));
     assert_eq!(ask_as(&mut open, ABUSER, "web.test").status, 200, "a route that wants nothing of it");
     world.change(|model| route(model, |route| route.abuse.mode = Mode::Enforce));
     assert_eq!(ask_as(&mut open, ABUSER, "web.test").status, 429);
-    assert_eq!(world.observer().release_clients(&Whom::One(noticed[0].client)), 1);
+    assert_eq!(world.observer().release_clients(&ClientSelector::One(noticed[0].client)), 1);
     await_that("the client to be served", || ask_as(&mut open, ABUSER, "web.test").status == 200);
 }
 
@@ -160,11 +163,11 @@ fn clients_are_told_apart_by_a_key_where_they_have_one() {
     let observer = world.observer();
     await_that("the value to be told", || observer.noticed_clients()[0].value.is_some());
     let refused = &observer.noticed_clients()[0];
-    assert_eq!((refused.value.as_deref(), refused.standing), (Some("mallory"), "refused"));
+    assert_eq!((refused.value.as_deref(), refused.treatment), (Some("mallory"), "refused"));
     assert!(refused.client.to_string().starts_with("key:"), "{}", refused.client);
     assert!(!world.page().contains("mallory"), "metrics tell nothing of it");
-    assert_eq!(observer.release_clients(&Whom::WithValue("alice".to_owned())), 0);
-    assert_eq!(observer.release_clients(&Whom::WithValue("mallory".to_owned())), 1);
+    assert_eq!(observer.release_clients(&ClientSelector::WithValue("alice".to_owned())), 0);
+    assert_eq!(observer.release_clients(&ClientSelector::WithValue("mallory".to_owned())), 1);
     await_that("the client to be served", || status(MALLORY) == 200);
 }
 
@@ -246,7 +249,7 @@ fn who_opens_connections_for_nothing_is_not_let_in() {
     assert!(world.metrics().sum("forebay_faults_total", &[("reason", "abusive_client")]) > 0);
     user.send(GET);
     assert_eq!(user.read_response().status, 200);
-    assert_eq!(world.observer().release_clients(&Whom::All), 1);
+    assert_eq!(world.observer().release_clients(&ClientSelector::All), 1);
     await_that("the client to be let in", || {
         let mut again = Connection::from_to(abuser, world.http_address());
         again.try_send(GET).is_ok() && again.try_read_line().is_ok_and(|line| line.contains(" 200 "))

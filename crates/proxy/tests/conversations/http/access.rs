@@ -1,4 +1,4 @@
-//! Who may use a route.
+//! Checks of the clients of a route.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -443,7 +443,7 @@ fn digest() -> Access {
     Access { basic: Some(BasicAuth { scheme, realm: "Members".to_owned(), users }), ..Access::default() }
 }
 
-/// What a client asks with that has been given this nonce, for `/a`.
+/// A request for `/a` of a client that has been given this nonce.
 fn digested(password: &str, nonce: &str, count: u32) -> String {
     let (nc, hash, request) = (format!("{count:08x}"), md5(&format!("a:Members:{password}")), md5("GET:/a"));
     let response = md5(&format!("{hash}:{nonce}:{nc}:c:auth:{request}"));

@@ -88,7 +88,7 @@ fn a_body_is_sent_up_while_the_answer_comes_down() {
     sending.join().unwrap();
     peer.send("0\r\n\r\n");
     assert_eq!(client.read_exactly(5), b"0\r\n\r\n");
-    // What was answered before it had been asked says nothing of what comes next.
+    // An answer that came before its request says nothing of the next one.
     assert_eq!(peer.ending(), Ending::Reset);
 }
 

@@ -371,7 +371,8 @@ fn a_change_of_the_configuration_loses_nothing() {
     assert_eq!(house.hit(GET).said(), (200, "0123456789"));
 }
 
-/// What an endpoint could look at without saying so in `Vary` makes another response of it, or none that is kept.
+/// A header that an endpoint may look at without naming it in `Vary` leads to another response, or to one
+/// that is not kept.
 #[test]
 fn no_request_gets_what_another_was_told() {
     for fields in [

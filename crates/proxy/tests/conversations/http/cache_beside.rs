@@ -1,4 +1,5 @@
-//! The cache beside what else a route may have: each does what it does without the other. And bounds of what is kept.
+//! The cache beside what else a route may have: each does what it does without the other. And bounds of what
+//! is kept.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +81,7 @@ fn a_hit_is_not_copied() {
     });
     house.ask(GET, KEPT);
     let (mut copy, _) = copies.accept_request();
-    // What is answered to a copy is nobody's, and not kept either.
+    // The answer to a copy is nobody's, and not kept either.
     copy.send(KEPT.replace("0123456789", "poisonous!"));
     assert_eq!(house.hit(GET).said(), (200, "0123456789"));
     assert!(copies.is_left_alone());
@@ -172,7 +173,7 @@ fn a_change_with_a_body_that_is_read_whole_makes_what_is_kept_invalid() {
     house.hit(GET);
 }
 
-/// What was asked for before a change, and comes after it, is of before the change.
+/// A response that comes after a change, and was asked for before it, is of the time before the change.
 #[test]
 fn what_was_asked_for_before_a_change_is_not_kept() {
     let house = House::new();
@@ -227,7 +228,8 @@ fn variants_have_a_bound() {
     house.world.await_metric("forebay_cache_objects", &[], 1);
 }
 
-/// A head as long as may be is kept and given again; a longer one is no response at all, and one with too many tags is not kept.
+/// A head as long as may be is kept and given again; a longer one is no response at all, and one with too
+/// many tags is not kept.
 #[test]
 fn heads_have_a_bound() {
     let house = house(|model| forward(model, |forward| forward.transfer.response_head_bytes_max = 64 << 10));

@@ -110,7 +110,7 @@ fn what_has_changed_is_compressed_anew() {
     let refresh = get("Cache-Control: no-cache\r\n");
     house.ask(&refresh, &page("\"v2\"", 60, "<p>second</p>"));
     assert_eq!(zstd(&house.hit(&coded)), "<p>second</p>".repeat(100));
-    // What still counts is what it was, and so is its form.
+    // A response that is still valid is unchanged, and so is its coded form.
     house.ask(&refresh, "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nETag: \"v2\"\r\n\r\n");
     assert_eq!(zstd(&house.hit(&coded)), "<p>second</p>".repeat(100));
     house.world.await_metric(CODED, &[("coding", "zstd")], 2);
@@ -129,7 +129,7 @@ fn half_come(text: &str) -> (House, Connection, Connection) {
     (house, client, peer)
 }
 
-/// What whole chunks hold.
+/// The content of whole chunks.
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     loop {
@@ -158,7 +158,7 @@ fn what_is_still_coming_is_compressed_for_who_comes_later() {
     let (gzip_head, mut gzip_body) =
         h2.call("GET", "web.test", "/a", &[("accept-encoding", "gzip")], true).head().unwrap();
     assert_eq!(gzip_head.header("content-encoding").as_deref(), Some("gzip"));
-    // What has come so far can be read before the rest has come.
+    // The part that has come can be read before the rest has come.
     let begun = gzip_body.read().unwrap().expect("there is a beginning");
     let mut begin = vec![0; text.len()];
     flate2::read::GzDecoder::new(&begun[..]).read_exact(&mut begin).expect("all of the first half");

@@ -10,7 +10,8 @@ use testkit::{Response, Upstream};
 use super::forward;
 use crate::world::{World, await_that};
 
-/// With a port: the endpoint is told the port that clients know, so that keys have it, and the proxy's own is another one after each start.
+/// With a port: the endpoint is told the port that clients know, so that keys have it, and the proxy's own
+/// is another one after each start.
 const GET: &str = "GET /a HTTP/1.1\r\nHost: web.test\r\nX-Forwarded-Port: 80\r\n\r\n";
 const KEPT: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 4\r\n\r\nkept";
 const VARIED: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nVary: Foo\r\nContent-Length: 3\r\n\r\n";

@@ -76,7 +76,8 @@ fn headers_that_the_route_calls_harmless_are() {
     assert_eq!(house.hit(GET).status, 200);
 }
 
-/// A page for a key is not everybody's because the route guesses how long it is fresh, and not its client's for as long.
+/// A page for a key is not everybody's because the route guesses how long it is fresh, and not its client's
+/// for as long.
 #[test]
 fn a_guess_holds_for_requests_without_unknown_headers() {
     let bare = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nme";

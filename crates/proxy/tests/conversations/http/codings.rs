@@ -1,4 +1,5 @@
-//! Content codings: which responses are compressed and how they say so, how they are sent, and what endpoints have compressed themselves.
+//! Content codings: which responses are compressed and how they say so, how they are sent, and what
+//! endpoints have compressed themselves.
 
 use std::io::Read;
 use std::sync::Arc;

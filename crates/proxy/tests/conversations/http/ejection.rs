@@ -1,4 +1,5 @@
-//! Endpoints that fail: left out and taken back, tried again within a budget, connected to at a pace, given a small share at first.
+//! Endpoints that fail: left out and taken back, tried again within a budget, connected to at a pace, given
+//! a small share at first.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,7 +95,8 @@ fn clients_of_http_2_have_it_left_out_too() {
     assert!(moody.requests() < 20, "{}", moody.requests());
 }
 
-/// One worker has one session with each endpoint: so connections stand for endpoints. What fails there does not end the session.
+/// One worker has one session with each endpoint: so connections stand for endpoints. What fails there does
+/// not end the session.
 #[test]
 fn endpoints_that_speak_http_2_are_left_out_too() {
     const FAILING: usize = 2;
@@ -129,7 +131,7 @@ fn endpoints_that_speak_http_2_are_left_out_too() {
         let (failed, _) = (0..400).map(|_| ask(false)).last().expect("some");
         assert!((5..30).contains(&failed), "{failed}");
         assert_eq!(world.metrics().sum(EJECTED, &[]), 1);
-        // Those that change something find nothing out.
+        // Requests that change something are not sent to find out.
         if !breaks_off {
             await_that("the endpoint to be taken back", || {
                 ask(true);

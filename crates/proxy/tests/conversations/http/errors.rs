@@ -44,7 +44,7 @@ impl House {
         Self { world, upstream, errors }
     }
 
-    /// What the backend of errors is asked for a request that the endpoint answers in this way.
+    /// The request that the error backend gets where the endpoint answers in this way.
     fn question(&self, request: &str, answer: &str) -> (Connection, Connection, Connection, String) {
         let mut client = self.world.http_client();
         client.send(request);

@@ -1,4 +1,4 @@
-//! What routes of the Gateway API do to requests and responses: headers, paths, hosts, redirects, CORS.
+//! Filters of the Gateway API's routes for requests and responses: headers, paths, hosts, redirects, CORS.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn filtered(upstream: &Upstream, filters: Vec<RequestFilter>) -> World {
     })
 }
 
-/// What an endpoint gets of a request, and what the client gets of its answer.
+/// The request as an endpoint gets it, and the answer as the client gets it.
 fn exchanged(world: &World, upstream: &Upstream, request: &str, answer: &str) -> (String, Response) {
     let mut client = world.http_client();
     client.send(request);

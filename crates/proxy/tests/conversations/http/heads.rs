@@ -27,7 +27,7 @@ fn with_settings(upstream: &Upstream, change: impl FnOnce(&mut Settings)) -> Wor
     World::http(&[upstream.address()], |model| change(&mut model.settings))
 }
 
-/// What an endpoint is told.
+/// The head that an endpoint gets.
 fn told(upstream: &Upstream, world: &World, request: &str) -> String {
     let mut client = world.http_client();
     client.send(request);

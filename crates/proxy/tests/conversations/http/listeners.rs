@@ -107,7 +107,8 @@ fn a_listener_whose_port_somebody_has_listens_once_it_is_free() {
 fn await_listened(address: SocketAddr) {
     let mut late = None;
     await_that("the port to be listened at", || {
-        // Who tries often enough is once given the very port that it tries as its own, and so is connected to itself.
+        // A client that tries often enough is once given the very port that it tries as its own: it is
+        // connected to itself.
         let connected = TcpStream::connect(address).ok();
         late = connected.filter(|it| it.local_addr().unwrap() != it.peer_addr().unwrap());
         late.is_some()

@@ -230,7 +230,7 @@ fn an_endpoint_that_has_enough_is_passed_by() {
     let (one, other) = (Upstream::new(), Upstream::new());
     let world = world(&[one.address(), other.address()], limited(1));
     let mut first = asking(&world, GET);
-    // Which of them comes first is chance.
+    // Their order is chance.
     world.await_metric("forebay_upstream_requests_total", &[], 1);
     let busy_one =
         world.metrics().sum("forebay_upstream_requests_total", &[("endpoint", &one.address().to_string())]);

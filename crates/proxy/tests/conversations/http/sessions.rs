@@ -1,4 +1,5 @@
-//! Sessions of HTTP/2 with endpoints that end, or refuse requests, before they have looked at them (RFC 9113 sections 6.8 and 8.7).
+//! Sessions of HTTP/2 with endpoints that end, or refuse requests, before they have looked at them (RFC 9113
+//! sections 6.8 and 8.7).
 
 use std::net::SocketAddr;
 use std::sync::Arc;

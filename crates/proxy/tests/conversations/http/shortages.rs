@@ -1,4 +1,4 @@
-//! What is done while the process itself is short of something.
+//! Requests while the process itself is short of something.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -155,7 +155,7 @@ fn the_most_important_requests_are_served_however_short_anything_is() {
     let upstream = Canned::saying("hello");
     let world = with(Priority::Critical, &upstream);
     world.order(Relief { level: 3, shortens_keep_alive: true, ..Relief::default() });
-    // That the order has come shows in a connection that is not kept.
+    // A connection that is not kept shows that the order has come.
     let mut client = world.http_client();
     client.send(GET);
     assert_eq!(client.read_response().status, 200);

@@ -1,4 +1,5 @@
-//! Clients that are slower than they may be: cut off with a reason of its own, long before they stand still for too long.
+//! Clients that are slower than they may be: cut off with a reason of its own, long before they stand still
+//! for too long.
 
 use std::time::Duration;
 

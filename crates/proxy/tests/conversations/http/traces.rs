@@ -48,7 +48,7 @@ fn field<'h>(head: &'h str, name: &str) -> Vec<&'h str> {
     lines.filter(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
 }
 
-/// What an endpoint is told by a client that says this of a trace.
+/// The head that an endpoint gets for a request with these fields about a trace.
 fn told(world: &World, upstream: &Upstream, fields: &str) -> String {
     let mut client = world.http_client();
     client.send(GET.replace("\r\n\r\n", &format!("\r\n{fields}\r\n")));

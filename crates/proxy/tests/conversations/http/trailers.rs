@@ -1,4 +1,5 @@
-//! Trailers of requests: they arrive, but for those by which a client could say what its head is checked for (RFC 9110 section 6.5.1).
+//! Trailers of requests: they arrive, but for those by which a client could say what its head is checked for
+//! (RFC 9110 section 6.5.1).
 
 use model::HeadSettings;
 use model::template::Template;

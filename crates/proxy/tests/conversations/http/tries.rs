@@ -1,4 +1,5 @@
-//! Tries with a time of their own, and the time between them (Gateway API: `HTTPRouteTimeouts`, `HTTPRouteRetry`).
+//! Tries with a time of their own, and the time between them (Gateway API: `HTTPRouteTimeouts`,
+//! `HTTPRouteRetry`).
 
 use std::time::{Duration, Instant};
 

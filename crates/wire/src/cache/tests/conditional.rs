@@ -12,7 +12,7 @@ fn stored(response: &str, request: &str) -> Outcome {
     validators(response).evaluate_stored(Head::of_request(&bytes, &request), NOW)
 }
 
-/// RFC 9111 section 4.3.2, RFC 9110 sections 8.8.3.2, 13.1.2 and 13.1.3.
+/// Conditions of clients (RFC 9111 section 4.3.2, RFC 9110 sections 8.8.3.2, 13.1.2 and 13.1.3).
 #[test]
 fn clients_ask_for_what_is_stored() {
     for (response, request, expected) in [
@@ -32,7 +32,7 @@ fn clients_ask_for_what_is_stored() {
         ("ETag: \"abcdef\"", "If-None-Match: w/\"abcdef\"", Proceed),
         ("", "If-None-Match: \"abcdef\"", Proceed),
         ("ETag: \"a\"", "", Proceed),
-        // If-None-Match goes before If-Modified-Since.
+        // If-None-Match takes precedence over If-Modified-Since.
         (
             "ETag: \"a\"|Last-Modified: {-5000}",
             "If-None-Match: \"a\"|If-Modified-Since: {-6000}",
@@ -49,10 +49,10 @@ fn clients_ask_for_what_is_stored() {
             "If-Modified-Since: Saturday, 21-Nov-26 00:00:00 GMT",
             NotModified,
         ),
-        // Without a Last-Modified, by the Date.
+        // Without a Last-Modified, the Date is compared.
         ("Date: {-100}", "If-Modified-Since: {-100}", NotModified),
         ("Date: {-100}", "If-Modified-Since: {-3000}", Proceed),
-        // For the origin only.
+        // These conditions are for the origin only.
         ("ETag: \"a\"", "If-Match: \"b\"", Proceed),
         ("Last-Modified: {-1}", "If-Unmodified-Since: {-10}", Proceed),
     ] {
@@ -60,7 +60,7 @@ fn clients_ask_for_what_is_stored() {
     }
 }
 
-/// RFC 9110 sections 13.1 and 13.2.2.
+/// All conditions, for the owner of the resource (RFC 9110 sections 13.1 and 13.2.2).
 #[test]
 fn whoever_has_the_resource_looks_at_all_conditions() {
     for (response, request, on_read, on_write) in [
@@ -90,7 +90,7 @@ fn whoever_has_the_resource_looks_at_all_conditions() {
     }
 }
 
-/// RFC 9110 sections 13.1.5 and 8.8.2.2.
+/// Ranges of the same state (RFC 9110 sections 13.1.5 and 8.8.2.2).
 #[test]
 fn parts_of_the_same_state_only() {
     for (response, request, expected) in [
@@ -112,7 +112,7 @@ fn parts_of_the_same_state_only() {
     }
 }
 
-/// RFC 9111 section 4.3.1.
+/// Conditions of a cache for endpoints (RFC 9111 section 4.3.1).
 #[test]
 fn endpoints_are_asked_by_what_they_sent() {
     for (response, lines) in [

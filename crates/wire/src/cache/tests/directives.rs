@@ -6,7 +6,7 @@ fn read(lines: &str) -> Directives {
     Directives::of(Head::of_response(&bytes, &response), &["My-CDN-Cache-Control", "CDN-Cache-Control"])
 }
 
-/// RFC 9111 sections 1.2.2, 4.2.1 and 5.2.
+/// Lifetimes (RFC 9111 sections 1.2.2, 4.2.1 and 5.2).
 #[test]
 fn lifetimes() {
     for (value, max_age) in [
@@ -19,11 +19,11 @@ fn lifetimes() {
         (",,max-age=3600,", Some(3600)),
         ("max-age=2147483648", Some(SECONDS_MAX)),
         ("max-age=99999999999999999999", Some(SECONDS_MAX)),
-        // Of several ones the first.
+        // The first of several values counts.
         ("max-age=1, max-age=1800", Some(1)),
         ("max-age=1800, max-age=1", Some(1800)),
         ("max-age=x, max-age=1", Some(0)),
-        // What cannot be read makes the response stale.
+        // An invalid value makes the response stale.
         ("max-age", Some(0)),
         ("max-age=", Some(0)),
         ("max-age='3600'", Some(0)),
@@ -34,7 +34,7 @@ fn lifetimes() {
         ("max-age =3600", Some(0)),
         ("max-age= 3600", Some(0)),
         ("max-age=\"3600", Some(0)),
-        // Within a quoted text it is no directive.
+        // A quoted text contains no directive.
         ("extension=\"max-age=3600\"", None),
         ("extension=\"max-age=3600\", max-age=1", Some(1)),
         ("max-age=\"1\", extension=\"max-age=3600\"", Some(1)),
@@ -49,7 +49,7 @@ fn lifetimes() {
     assert_eq!(read("Cache-Control: max-age=1|Cache-Control: max-age=2, s-maxage=3").max_age, Some(1));
 }
 
-/// RFC 9111 section 5.2.2: what forbids something counts however it is written.
+/// RFC 9111 section 5.2.2: a directive that forbids something counts in every form.
 #[test]
 fn prohibitions() {
     for value in
@@ -66,7 +66,7 @@ fn prohibitions() {
     assert!(!read("Cache-Control: extension=\"no-store, private, no-cache\"").no_store);
 }
 
-/// RFC 9111 sections 5.2.2.4 and 5.2.2.7: the qualified forms.
+/// The qualified forms (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
 #[test]
 fn fields_to_be_left_out() {
     for (value, names) in [
@@ -83,7 +83,7 @@ fn fields_to_be_left_out() {
     }
 }
 
-/// RFC 9213 sections 2.1 and 2.2.
+/// Targeted fields (RFC 9213 sections 2.1 and 2.2).
 #[test]
 fn targeted_fields() {
     for (lines, targeted, max_age) in [
@@ -94,12 +94,12 @@ fn targeted_fields() {
         ("CDN-Cache-Control: max-age=2, max-age=3", true, Some(3)),
         ("CDN-Cache-Control: a=:YWI=:, b=@12, c=*t/x, d=1.5, e=-1, max-age=2", true, Some(2)),
         ("Cache-Control: max-age=1|CDN-Cache-Control: no-store", true, None),
-        // Of another type.
+        // Values of another type are invalid.
         ("CDN-Cache-Control: max-age=\"2\"", true, Some(0)),
         ("CDN-Cache-Control: max-age=2.0", true, Some(0)),
         ("CDN-Cache-Control: max-age=-2", true, Some(0)),
         ("CDN-Cache-Control: max-age", true, Some(0)),
-        // Empty or malformed: as if it were not there.
+        // An empty or malformed field counts as missing.
         ("Cache-Control: max-age=1|CDN-Cache-Control:", false, Some(1)),
         ("Cache-Control: max-age=1|CDN-Cache-Control: max-age=2,", false, Some(1)),
         ("Cache-Control: max-age=1|CDN-Cache-Control: Max-Age=2", false, Some(1)),
@@ -119,7 +119,7 @@ fn targeted_fields() {
     assert_eq!(directives.withheld.len(), 2);
 }
 
-/// RFC 9111 sections 5.2.1 and 5.4.
+/// Directives of requests (RFC 9111 sections 5.2.1 and 5.4).
 #[test]
 fn what_requests_ask() {
     type Asked = RequestDirectives;

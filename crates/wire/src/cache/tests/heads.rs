@@ -7,7 +7,7 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// RFC 9111 section 3.1.
+/// The stored fields of a head (RFC 9111 section 3.1).
 #[test]
 fn what_is_kept_of_a_head() {
     let lines = "Connection: a, b|a: 1|B: 2|c: 3|Keep-Alive: x|Proxy-Authenticate: x|Proxy-Authentication-Info: x|\
@@ -34,7 +34,7 @@ fn a_length_is_written_once() {
     assert_eq!(with(None), "HTTP/1.1 200 \r\nContent-Length: 5\r\nA: 1\r\n\r\n");
 }
 
-/// RFC 9111 sections 3.2 and 4.3.4.
+/// The fields that a 304 changes (RFC 9111 sections 3.2 and 4.3.4).
 #[test]
 fn what_a_304_changes() {
     let (old_bytes, old) = sample::response(
@@ -58,7 +58,7 @@ fn what_a_304_changes() {
     );
 }
 
-/// RFC 9111 section 4.3.5.
+/// The comparison of a HEAD's response (RFC 9111 section 4.3.5).
 #[test]
 fn a_head_speaks_of_the_same_content_or_not() {
     for (stored, head, same) in [

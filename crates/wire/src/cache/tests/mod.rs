@@ -1,4 +1,4 @@
-//! Tables with the section of the RFC that each row is from. What several modules decide together is in `reuse`.
+//! Tables with the section of the RFC for each row. Decisions of several modules together are in `reuse`.
 
 mod conditional;
 mod directives;

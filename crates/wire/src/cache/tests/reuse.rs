@@ -1,12 +1,12 @@
-//! Whether a response is used again: storing, freshness and what a request asks, together. Most rows are cases of the public suite for HTTP
-//! caches, by its names.
+//! The reuse of a response: storing, freshness and the request's directives together. Most rows are cases of
+//! the public suite for HTTP caches, with its names.
 
 use proptest::prelude::*;
 
 use super::super::head::sample;
 use super::*;
 
-/// What becomes of a second request.
+/// The result of a second request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     NotStored(NotStorable),
@@ -17,7 +17,8 @@ use Fate::{NotStored, Used};
 use NotStorable as Not;
 use Verdict::{Fresh, Revalidate, Stale, StaleWhileRevalidate};
 
-/// A GET with `request` is answered with `status` and `response`; `later` seconds after, a request asks with `again`.
+/// The response to a GET with `request` is `status` and `response`; `later` seconds after it, a second
+/// request has the fields `again`.
 fn fate_with(
     policy: &Policy<'_>,
     request: &str,
@@ -50,12 +51,12 @@ fn fate_with(
     Used(freshness.verdict(NOW + later, &RequestDirectives::of(Head::of_request(&bytes, &again))))
 }
 
-/// After three seconds, as the suite's pauses are.
+/// The result after three seconds, the length of the suite's pauses.
 fn fate(status: u16, response: &str) -> Fate {
     fate_with(&Policy::default(), "", status, response, 3, "")
 }
 
-/// RFC 9111 section 4.2.3: what a response took counts in whole seconds, wherever in a second it began.
+/// RFC 9111 section 4.2.3: the duration of a request counts in whole seconds, wherever in a second it began.
 #[test]
 fn delays() {
     let millis = |at: u64| std::time::Duration::from_millis(NOW * 1_000 + at);
@@ -69,7 +70,7 @@ fn delays() {
     }
 }
 
-/// A response to a range says nothing about the whole (RFC 9110 section 14.2).
+/// A response to a range has no meaning for the whole (RFC 9110 section 14.2).
 #[test]
 fn answers_to_parts() {
     for (request, status, expected) in [
@@ -84,7 +85,7 @@ fn answers_to_parts() {
     }
 }
 
-/// RFC 9111 section 4.2.1.
+/// Lifetimes (RFC 9111 section 4.2.1).
 #[test]
 fn lifetimes() {
     for (response, expected) in [
@@ -111,7 +112,7 @@ fn lifetimes() {
         ("Expires: {10}|Expires: {0}", Used(Fresh)),
         ("Expires: Thursday, 18-Aug-50 02:01:18 GMT|Date: {0}", Used(Fresh)),
         ("Expires: Thu Aug 18 02:01:18 2050|Date: {0}", Used(Fresh)),
-        // RFC 9213 section 2.2
+        // Targeted fields replace the others (RFC 9213 section 2.2).
         ("CDN-Cache-Control: max-age=60|Cache-Control: no-store", Used(Fresh)),
         ("CDN-Cache-Control: no-store|Cache-Control: max-age=60", NotStored(Not::NoStore)),
         ("CDN-Cache-Control: public|Expires: {60}", NotStored(Not::NoFreshness)),
@@ -120,7 +121,7 @@ fn lifetimes() {
     }
 }
 
-/// RFC 9111 sections 4.2.3 and 5.1.
+/// Ages (RFC 9111 sections 4.2.3 and 5.1).
 #[test]
 fn ages() {
     for (response, expected) in [
@@ -131,7 +132,7 @@ fn ages() {
         ("Date: {-3590}|Age: 5", Used(Fresh)),
         ("Date: {-10}|Age: 3598", Used(Revalidate)),
         ("Date: {7200}", Used(Fresh)),
-        // Of several values the first counts.
+        // The first of several values counts.
         ("Age: 0,7200", Used(Fresh)),
         ("Age: 0, 0", Used(Fresh)),
         ("Age: 0|Age: 7200", Used(Fresh)),
@@ -153,7 +154,7 @@ fn ages() {
     assert_eq!(fate(200, "Date: {10}|Expires: {20}|Age: 15"), NotStored(Not::NoFreshness));
 }
 
-/// RFC 9111 section 4.2.2, RFC 9110 section 15.1.
+/// Heuristic lifetimes (RFC 9111 section 4.2.2, RFC 9110 section 15.1).
 #[test]
 fn heuristics() {
     for status in [200, 203, 204, 404, 405, 410, 414, 501] {
@@ -180,7 +181,7 @@ fn heuristics() {
     assert_eq!(fate_with(&default_ttl, "", 200, "Set-Cookie: a=b", 3, ""), NotStored(Not::SetCookie));
 }
 
-/// RFC 9111 sections 3 and 5.2.2.
+/// Statuses and directives (RFC 9111 sections 3 and 5.2.2).
 #[test]
 fn statuses_and_directives() {
     for status in [200, 203, 204, 299, 301, 302, 303, 307, 308, 400, 404, 410, 499, 500, 502, 503, 504, 599] {
@@ -215,7 +216,7 @@ fn statuses_and_directives() {
     assert_eq!(fate(200, "Cache-Control: max-age=9|Vary: *"), NotStored(Not::Vary));
 }
 
-/// RFC 9111 sections 3.5 and 7.3.
+/// Credentials and cookies (RFC 9111 sections 3.5 and 7.3).
 #[test]
 fn credentials_and_cookies() {
     let policy = Policy::default();
@@ -239,7 +240,7 @@ fn credentials_and_cookies() {
     assert_eq!(fate_with(&never, "", 200, response, 3, ""), NotStored(Not::SetCookie));
 }
 
-/// RFC 9111 section 5.2.1, RFC 8246 section 2.
+/// The second request's directives (RFC 9111 section 5.2.1, RFC 8246 section 2).
 #[test]
 fn what_the_second_request_asks() {
     for (response, later, asks, expected) in [
@@ -273,7 +274,8 @@ fn what_the_second_request_asks() {
     assert_eq!(unwanted, NotStored(Not::RequestNoStore));
 }
 
-/// RFC 5861 and RFC 9111 section 4.2.4: verdict and whether it serves on an error, 3 seconds after a lifetime of 2 has begun.
+/// Stale responses (RFC 5861 and RFC 9111 section 4.2.4): the verdict, and whether the response is used after
+/// an error, 3 seconds after the beginning of a lifetime of 2.
 #[test]
 fn stale_responses() {
     let grace = Grace { stale_while_revalidate: 0, stale_if_error: 60 };
@@ -305,7 +307,8 @@ fn stale_responses() {
 }
 
 proptest! {
-    /// Section 4.2 in its own words: `response_is_fresh = (freshness_lifetime > current_age)`, with signed numbers that cannot overflow.
+    /// The formula of section 4.2: `response_is_fresh = (freshness_lifetime > current_age)`, with signed
+    /// numbers that cannot overflow.
     #[test]
     fn freshness_is_that_of_the_rfc(
         max_age in prop::option::of(0_u32..500),
@@ -343,7 +346,7 @@ proptest! {
         prop_assert_eq!(freshness.verdict(NOW + later, &RequestDirectives::default()), expected);
     }
 
-    /// What a store keeps of it is all of it.
+    /// The stored form is complete.
     #[test]
     fn freshness_survives_as_bytes(numbers in any::<[u32; 4]>(), times in any::<[u64; 2]>(), flags in any::<[bool; 4]>()) {
         let [lifetime, initial_age, stale_while_revalidate, stale_if_error] = numbers;

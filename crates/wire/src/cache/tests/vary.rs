@@ -13,7 +13,7 @@ fn key(vary: &Vary, lines: &str) -> Box<[u8]> {
     vary.key(Head::of_request(&bytes, &request))
 }
 
-/// RFC 9111 section 4.1, RFC 9110 section 12.5.5.
+/// Names in `Vary` (RFC 9111 section 4.1, RFC 9110 section 12.5.5).
 #[test]
 fn names() {
     for lines in [
@@ -25,7 +25,7 @@ fn names() {
         "Vary: *, Foo",
         "Vary: Foo, *",
         "Vary: a b",
-        // The endpoint saw what the proxy says of the client, and not what the next client says.
+        // The endpoint saw the proxy's value for the client, and not the value that the next client sends.
         "Vary: X-Real-IP",
         "Vary: Foo, X-Forwarded-For",
         "Vary: x-request-id",
@@ -42,7 +42,7 @@ fn names() {
     }
 }
 
-/// RFC 9111 section 4.1: which requests get the same response.
+/// Requests that get the same response (RFC 9111 section 4.1).
 #[test]
 fn requests_with_the_same_key() {
     for (vary, one, other, same) in [
@@ -86,7 +86,7 @@ fn requests_with_the_same_key() {
     }
 }
 
-/// A name that the request has and the response does not say tells requests apart as one that it says.
+/// An implied name distinguishes requests as a name in the response does.
 #[test]
 fn implied_names() {
     let said = vary_of("Vary: Foo").unwrap();
@@ -98,7 +98,7 @@ fn implied_names() {
 }
 
 proptest! {
-    /// Values cannot run over into each other: two requests have the same key only if all their values are the same.
+    /// Values are separated: two requests have the same key only if all their values are the same.
     #[test]
     fn keys_tell_values_apart(
         one in prop::collection::vec(prop::option::of("[-+ab]{0,6}"), 3),

@@ -1,4 +1,4 @@
-//! Heads of requests as the parser reads and refuses them.
+//! Heads of requests that the parser accepts and refuses.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! Generated conversations: what the endpoint got parses as the requests that were answered, and others' servers agree.
+//! Generated conversations: what the endpoint got parses as the requests that were answered, and others'
+//! servers agree.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -17,12 +18,12 @@ pub(super) fn play(run: &Run) {
     let recorder = Recorder::default();
     let forebay = binary::setup().endpoint(recorder.address()).start();
     run.each(|case| play_case(case, &forebay, &recorder, &peers));
-    // Whoever comes after all that is served.
+    // The next request is served.
     assert_eq!(forebay.get("/").status, 200);
 }
 
 fn play_case(case: &mut Case, forebay: &Forebay, recorder: &Recorder, peers: &[Peer]) {
-    // What is left of a case that failed is not this one's.
+    // Requests left over from a case that failed do not belong to this one.
     recorder.take();
     let bytes = conversation(&mut case.random);
     case.sends(&bytes);
@@ -50,7 +51,8 @@ fn converse(case: &mut Case, forebay: &Forebay, bytes: &[u8], meant: &[Request])
     loop {
         let method = meant.get(answers.len()).map_or("GET", |request| request.method.as_str());
         match reader.next(method) {
-            // What is refused ends the connection; that the answer to a HEAD has no body is `http1-refused-head`'s matter.
+            // A refusal ends the connection; `http1-refused-head` tests that the answer to a HEAD has no
+            // body.
             Ok(answer) if answer.status >= 400 && answer.field("connection") == Some("close") => {
                 reader.rest();
                 answers.push(answer);

@@ -1,4 +1,4 @@
-//! HTTP/1: what arrives at an endpoint is what Forebay answered, request for request, whoever reads it.
+//! HTTP/1: the requests at an endpoint are those that Forebay answered, one for one, for every reader.
 
 mod differential;
 mod scenes;

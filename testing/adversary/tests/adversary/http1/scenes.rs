@@ -5,7 +5,8 @@ use adversary::{Run, binary};
 use testkit::manifest::service;
 use testkit::{Canned, Upstream};
 
-/// What is allowed, and what another reader might take for another number, is passed on in one form or not at all.
+/// A length that is allowed, but that another reader might take for another number, is passed on in one form
+/// or refused.
 pub(super) fn lengths_are_written_anew(_: &Run) {
     let recorder = Recorder::default();
     let forebay = binary::setup().endpoint(recorder.address()).start();
@@ -28,8 +29,8 @@ pub(super) fn lengths_are_written_anew(_: &Run) {
     }
 }
 
-/// "The server MUST NOT send content in the response" to HEAD (RFC 9110 section 9.3.2): whoever kept the connection would take
-/// it for the next answer.
+/// "The server MUST NOT send content in the response" to HEAD (RFC 9110 section 9.3.2): a client that kept
+/// the connection would take it for the next answer.
 pub(super) fn a_head_that_is_refused_has_no_body(_: &Run) {
     let forebay = binary::setup().start();
     for fields in [
@@ -52,7 +53,7 @@ pub(super) fn a_head_that_is_refused_has_no_body(_: &Run) {
     }
 }
 
-/// What is not WebSocket is asked of no endpoint, so that no tunnel can come of it.
+/// An upgrade other than WebSocket reaches no endpoint, so that no tunnel can result.
 pub(super) fn only_websocket_is_upgraded(_: &Run) {
     let recorder = Recorder::default();
     let forebay = binary::setup().endpoint(recorder.address()).start();
@@ -106,7 +107,8 @@ pub(super) fn a_switch_that_was_not_asked_for(_: &Run) {
     }
 }
 
-/// Who asks for one host is not given another's route, nor is the endpoint told a lie, unless the peer is trusted.
+/// A client's forwarded host selects no route of another host, and does not reach the endpoint, unless the
+/// peer is trusted.
 pub(super) fn a_strangers_forwarded_host_is_not_believed(_: &Run) {
     let (web, other) = (Canned::saying("web"), Canned::saying("other"));
     let ingress = testkit::manifest::Ingress::new("other").path("other.test", "Prefix", "/", "other");
@@ -123,7 +125,7 @@ pub(super) fn a_strangers_forwarded_host_is_not_believed(_: &Run) {
         assert_eq!(response.said(), (200, "web"), "with peers of {trusted} trusted");
         if trusted != "127.0.0.0/8" {
             let head = web.heads().last().cloned().unwrap_or_default().to_lowercase();
-            // What was claimed may be told as what it is.
+            // The claimed values may be passed on as such.
             let head: String = head.lines().filter(|line| !line.starts_with("x-original-")).collect();
             for lie in ["other.test", "192.0.2.7", "https"] {
                 assert!(!head.contains(lie), "an untrusted peer's {lie} is passed on: {head:?}");
@@ -154,7 +156,7 @@ pub(super) fn a_fragment_leads_round_no_rule(_: &Run) {
     }
 }
 
-/// Nobody becomes somebody else at the end of a body.
+/// Trailers do not change the client's identity.
 pub(super) fn trailers_say_nothing_of_their_client(_: &Run) {
     let names = [
         "Authorization",
@@ -196,7 +198,8 @@ pub(super) fn trailers_say_nothing_of_their_client(_: &Run) {
     }
 }
 
-/// A name in `Connection` takes a header from everybody or from nobody, and never what frames or routes the request.
+/// A name in `Connection` takes a header from everybody or from nobody, and never what frames or routes the
+/// request.
 pub(super) fn what_connection_lists_is_seen_by_nobody(_: &Run) {
     let recorder = Recorder::default();
     let forebay = binary::setup()

@@ -1,4 +1,4 @@
-//! What costs a client little and the proxy, or an endpoint, much.
+//! Requests that are cheap for a client and expensive for the proxy or an endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,7 +127,7 @@ pub(super) fn resets_of_requests_in_progress(_: &Run) {
     panic!("{} requests that were given up are not too much", endpoint.heads().len());
 }
 
-/// What endpoints send and clients do not read is not kept here for each stream.
+/// Data that endpoints send and clients do not read is not buffered for each stream.
 pub(super) fn streams_that_nobody_reads(_: &Run) {
     const CLIENTS: usize = 2;
     const STREAMS: u32 = 128;
@@ -159,7 +159,7 @@ pub(super) fn streams_that_nobody_reads(_: &Run) {
     drop(clients);
 }
 
-/// An endpoint is asked when there is something to tell it.
+/// An endpoint is called only when there is data for it.
 pub(super) fn announced_bodies_that_do_not_come(_: &Run) {
     const STREAMS: u32 = 128;
     let endpoint = Canned::saying("hello");
@@ -170,7 +170,7 @@ pub(super) fn announced_bodies_that_do_not_come(_: &Run) {
     }
     client.send(kind::PING, flag::NONE, 0, &[0; 8]);
     client.await_frame(|frame| frame.kind == kind::PING);
-    // A request of somebody else passes through the same loop after them.
+    // Another client's request passes through the same loop after them.
     assert_eq!(forebay.get("/").status, 200);
     let connections = endpoint.connections();
     assert!(connections <= 2, "{STREAMS} requests without their bodies opened {connections} connections");

@@ -9,7 +9,7 @@ use super::{ENHANCE_YOUR_CALM, INITIAL_WINDOW_SIZE};
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What no request may have (RFC 9113 section 8.2 and 8.3), and what looks like it.
+/// Fields that no request may have (RFC 9113 section 8.2 and 8.3), and similar ones.
 const ODD: &[(&[u8], &[u8])] = &[
     (b"x", b"a\r\nb: c"),
     (b"x", b"a\nb"),
@@ -85,7 +85,7 @@ const PATHS: &[&[u8]] = &[
     b"/%0d%0a",
 ];
 
-/// What arrives at the endpoint is what was answered, and is read strictly.
+/// The requests at the endpoint are those that were answered, and are read strictly.
 pub(super) fn heads(run: &Run) {
     let recorder = Recorder::default();
     let forebay = binary::setup().endpoint(recorder.address()).start();
@@ -131,8 +131,9 @@ fn requests(case: &mut Case, forebay: &Forebay) -> usize {
     answered
 }
 
-/// "A request or response that includes message content can include a Content-Length header field. ... malformed if the value
-/// ... does not equal the sum of the DATA frame payload lengths" (RFC 9113 section 8.1.1).
+/// "A request or response that includes message content can include a Content-Length header field. ...
+/// malformed if the value ... does not equal the sum of the DATA frame payload lengths" (RFC 9113 section
+/// 8.1.1).
 fn must_fit(fields: &Fields, data: &[Vec<u8>]) {
     let sent: usize = data.iter().map(|frame| frame.len() - 9).sum();
     for (_, value) in fields.iter().filter(|(name, _)| name == b"content-length") {

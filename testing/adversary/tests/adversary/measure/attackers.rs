@@ -1,4 +1,4 @@
-//! What attackers send: in round 0 when they have connected, and in each later one.
+//! The data that attackers send: in round 0 when they have connected, and in each later one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(super) struct Attacker {
     pub(super) port: Port,
     pub(super) connections: usize,
     pub(super) bytes: fn(u32) -> Vec<u8>,
-    /// Takes what comes.
+    /// Whether it reads the answers.
     pub(super) reads: bool,
     /// Stays when there is nothing to send.
     pub(super) stays: bool,
@@ -95,7 +95,7 @@ fn small_chunks(round: u32) -> Vec<u8> {
     if round == 0 { head.to_vec() } else { b"1;xxxxxxxxxxxxxxxx\r\nx\r\n".repeat(20) }
 }
 
-// HTTP/2.
+// === HTTP/2 ===
 
 fn preface(settings: &[(u16, u32)]) -> Vec<u8> {
     let settings = frame(kind::SETTINGS, flag::NONE, 0, &settings_payload(settings));

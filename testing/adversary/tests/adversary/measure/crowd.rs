@@ -1,4 +1,5 @@
-//! A thousand attackers, who send what they have to send, now and again, and connect anew when they are thrown out.
+//! A thousand attackers, who send what they have to send, now and again, and connect anew when they are
+//! thrown out.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
@@ -16,7 +17,7 @@ const THREADS: usize = 4;
 /// Small, so that what is not read soon waits elsewhere.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
-/// It attacks until it is told to end.
+/// The attackers, which attack until they are stopped.
 pub(super) struct Crowd {
     is_over: Arc<AtomicBool>,
     connections: Arc<AtomicU64>,
@@ -26,7 +27,7 @@ pub(super) struct Crowd {
 /// One of them.
 struct Member {
     stream: TcpStream,
-    /// What is still to be sent of this round.
+    /// Unsent data of this round.
     pending: Vec<u8>,
     round: u32,
 }
@@ -105,7 +106,7 @@ impl Member {
         if self.pending.is_empty() {
             self.pending = (attacker.bytes)(self.round);
             self.round += 1;
-            // Who has nothing more to say leaves.
+            // An attacker without further data leaves.
             if self.pending.is_empty() && !attacker.stays {
                 return None;
             }

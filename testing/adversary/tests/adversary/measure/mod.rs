@@ -1,8 +1,7 @@
-//! What others notice while an attack goes on: requests that fail, latency, CPU time; and what it costs in memory.
-//!
-//! Others are `forebay bench` at a fixed rate, a process of its own as `forebay payload` is. Attackers have the lowest priority,
-//! since all of them share the CPUs, and what is asked is what the proxy does to others and not what the attackers' work does.
-//! Must not be in here: attacks (`attackers`).
+//! Effects of an attack on other clients: failed requests, latency, CPU time; and its cost in memory.⎏⎏The
+//! other clients are `forebay bench` at a fixed rate, a process of its own as `forebay payload` is. Attackers
+//! have the lowest priority, since all of them share the CPUs, and the effect to measure is the proxy's and
+//! not that of the attackers' CPU time. Must not be in here: attacks (`attackers`).
 
 mod attackers;
 mod crowd;
@@ -30,7 +29,7 @@ const AFTER: Duration = Duration::from_secs(10);
 /// Between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Measures what is asked for, and prints each line as it comes.
+/// Measures the selected attacks, and prints each line when it is ready.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let wanted: Vec<&'static Attacker> =
         ATTACKERS.iter().filter(|attacker| arguments.wants(attacker.name)).collect();
@@ -91,7 +90,7 @@ fn measure(attacker: &'static Attacker, rate: u32) -> Result<Row> {
     })
 }
 
-/// The memory once it is near what it was, or when the time is over.
+/// The memory once it is near its value before the attack, or when the time is over.
 fn memory_after(stage: &Stage, quiet_kib: u64) -> u64 {
     const NEAR_KIB: u64 = 4 << 10;
     let end = Instant::now() + AFTER;

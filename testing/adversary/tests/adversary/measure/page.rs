@@ -13,13 +13,13 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.md")
 const BEGIN: &str = "<!-- adversary: begin (written by `cargo xtask adversary --measure --write`) -->";
 const END: &str = "<!-- adversary: end -->";
 
-/// The goals.
+/// Limits that each attack has to keep.
 const RATIO_MAX: f64 = 3.0;
 const GROWTH_MIB_MAX: f64 = 64.0;
-/// What may stay of it: the allocator gives pages back when it likes.
+/// Memory that may remain in use: the allocator returns pages when it likes.
 const LEFT_MIB_MAX: f64 = 16.0;
 
-/// What an attack did.
+/// Results of an attack.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) quiet: Others,

@@ -23,14 +23,14 @@ pub(super) struct Stage {
     _echo: UdpEcho,
 }
 
-/// What others saw.
+/// Results of the other clients.
 #[derive(Clone, Debug)]
 pub(super) struct Others {
     pub(super) requests: u64,
     pub(super) failed: u64,
     /// How many of them in which way.
     pub(super) failures: String,
-    /// Microseconds.
+    /// Latency in microseconds.
     pub(super) p50: f64,
     pub(super) p99: f64,
     pub(super) max: f64,
@@ -39,15 +39,18 @@ pub(super) struct Others {
 /// `forebay payload`. Killed when it is dropped.
 struct Payload {
     child: Child,
-    /// What it goes on to say has to be taken.
+    /// Its further output has to be read.
     _output: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
 impl Stage {
-    /// Host `web.test` for others, `evil.test` for what attackers ask of the same endpoint, and a UDP service.
+    /// Host `web.test` for others, `evil.test` for what attackers ask of the same endpoint, and a UDP
+    /// service.
     pub(super) fn set(rate: u32) -> Result<Self> {
-        let (payload, udp, echo) = (Payload::start()?, Port::udp(), UdpEcho::default());
+        let payload = Payload::start()?;
+        let udp = Port::udp();
+        let echo = UdpEcho::default();
         let evil = Ingress::new("evil").path("evil.test", "Prefix", "/", "evil").document()
             + &service("evil", &[payload.address]);
         let echoing =
@@ -65,7 +68,8 @@ impl Stage {
         Ok(Self { forebay, udp, rate, _payload: payload, _echo: echo })
     }
 
-    /// Has others ask for a while; what they saw, and the microseconds of CPU time that a request cost the proxy.
+    /// Has others ask for a while; what they saw, and the microseconds of CPU time that a request cost the
+    /// proxy.
     pub(super) fn others(&self, duration: Duration) -> Result<(Others, f64)> {
         let port = self.forebay.address().port();
         let pid = u32::try_from(self.forebay.pid().as_raw_nonzero().get())?;

@@ -1,4 +1,4 @@
-//! Kinds of the Gateway API that come and go.
+//! Kinds of the Gateway API that appear and disappear.
 
 use super::*;
 use crate::objects::gateway_api::{Gateway, GatewayClass};
@@ -20,7 +20,7 @@ fn gateway(secret: &str) -> (&'static str, Value) {
     ("Gateway", json!({"metadata": {"namespace": "a", "name": "web"}, "spec": spec}))
 }
 
-fn versions(told: &Told) -> Vec<(&'static str, &'static str)> {
+fn versions(told: &FakeCluster) -> Vec<(&'static str, &'static str)> {
     let known = ["Gateway", "GatewayClass", "HTTPRoute", "TLSRoute"];
     let version = |kind: &'static str| Some((kind, told.cluster.connection.versions.get(kind)?));
     known.into_iter().filter_map(version).collect()
@@ -28,7 +28,7 @@ fn versions(told: &Told) -> Vec<(&'static str, &'static str)> {
 
 #[tokio::test]
 async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
-    let mut told = Told::unanswered(Scope::All, Options::default());
+    let mut told = FakeCluster::unanswered(Scope::All, Options::default());
     for kind in [Ingress::KIND, IngressClass::KIND, Service::KIND, EndpointSlice::KIND] {
         told.list(kind, &[]);
     }
@@ -60,7 +60,7 @@ async fn kinds_that_are_there_are_waited_for_and_later_ones_are_not() {
 
 #[tokio::test]
 async fn what_gateways_of_ours_name_is_followed() {
-    let mut told = Told::listed(&[]);
+    let mut told = FakeCluster::listed(&[]);
     told.cluster.take_served(Ok(served(&[("gatewayclasses", "v1"), ("gateways", "v1")])), &told.options);
     told.list(Gateway::KIND, &[gateway("s")]);
     assert_eq!(told.cluster.named.references.groups().count(), 0, "nobody knows its class");
@@ -75,9 +75,9 @@ async fn what_gateways_of_ours_name_is_followed() {
 
 #[tokio::test]
 async fn labels_of_namespaces_are_watched_where_there_are_gateways() {
-    let mut told = Told::listed(&[]);
+    let mut told = FakeCluster::listed(&[]);
     let is_watched =
-        |told: &Told| told.cluster.states.iter().any(|state| state.watch.kind == Namespace::KIND);
+        |told: &FakeCluster| told.cluster.states.iter().any(|state| state.watch.kind == Namespace::KIND);
     assert!(!is_watched(&told));
     told.cluster.take_served(Ok(served(&[("gateways", "v1")])), &told.options);
     assert!(is_watched(&told));
@@ -89,7 +89,7 @@ async fn labels_of_namespaces_are_watched_where_there_are_gateways() {
 
 #[tokio::test]
 async fn without_the_right_to_them_the_rest_is_served() {
-    let mut told = Told::unanswered(Scope::All, Options::default());
+    let mut told = FakeCluster::unanswered(Scope::All, Options::default());
     for kind in [Ingress::KIND, IngressClass::KIND, Service::KIND, EndpointSlice::KIND] {
         told.list(kind, &[]);
     }
@@ -103,7 +103,7 @@ async fn without_the_right_to_them_the_rest_is_served() {
 
 #[tokio::test]
 async fn an_api_server_that_does_not_answer_is_a_trouble() {
-    let mut told = Told::unanswered(Scope::All, Options::default());
+    let mut told = FakeCluster::unanswered(Scope::All, Options::default());
     let trouble = Trouble { why: "connection refused".to_owned(), is_forbidden: false };
     told.cluster.take_served(Err(trouble), &told.options);
     assert_eq!(told.cluster.condition().troubles, ["kinds of the Gateway API: connection refused"]);
@@ -113,7 +113,7 @@ async fn an_api_server_that_does_not_answer_is_a_trouble() {
 
 #[tokio::test]
 async fn what_policies_name_is_followed() {
-    let mut told = Told::listed(&[]);
+    let mut told = FakeCluster::listed(&[]);
     told.cluster
         .take_served(Ok(served(&[("gatewayclasses", "v1"), ("forebaypolicies", "v1alpha1")])), &told.options);
     told.list(GatewayClass::KIND, &[class()]);

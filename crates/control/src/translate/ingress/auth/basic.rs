@@ -5,11 +5,9 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use model::{BasicAuth, PasswordScheme, Users};
 
-use super::super::named::{Fault, secret_name};
-use crate::names::NsName;
+use super::super::resolve::{Context, Fault};
 use crate::objects::Secret;
 use crate::problem::Reason;
-use crate::translate::inputs::Inputs;
 use crate::translate::value::{Parsed, name};
 
 /// The annotations of passwords.
@@ -18,7 +16,7 @@ pub(super) struct Settings {
     pub(super) kind: Option<PasswordScheme>,
     /// `[namespace/]name` of the Secret.
     pub(super) secret: Option<String>,
-    /// Each key of the Secret is a user; otherwise one key holds them all.
+    /// Each key of the Secret is a user. Without this, a single key holds all users.
     pub(super) is_map: bool,
     pub(super) realm: String,
 }
@@ -27,44 +25,26 @@ pub(super) struct Settings {
 const FILE: &str = "auth";
 
 impl Settings {
-    /// The users; none if nobody is asked for a password.
-    pub(super) fn draft(
-        &self,
-        namespace: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<Option<BasicAuth>, (&'static str, Fault)> {
+    /// The users; none if clients need no password.
+    pub(super) fn draft(&self, context: &Context<'_, '_>) -> Result<Option<BasicAuth>, Fault> {
         let Some(scheme) = self.kind else { return Ok(None) };
-        let users = self
-            .users(scheme, namespace, crosses_namespaces, inputs)
-            .map_err(|fault| ("auth-secret", fault))?;
-        Ok(Some(BasicAuth { scheme, realm: self.realm.clone(), users: Arc::new(users) }))
+        let users = Arc::new(self.users(scheme, context)?);
+        Ok(Some(BasicAuth { scheme, realm: self.realm.clone(), users }))
     }
 
-    /// Whether a Secret is named and nobody is asked.
+    /// Whether a Secret is named although clients need no password.
     pub(super) fn is_without_effect(&self) -> bool {
         self.secret.is_some() && self.kind.is_none()
     }
 
-    fn users(
-        &self,
-        scheme: PasswordScheme,
-        namespace: &str,
-        crosses_namespaces: bool,
-        inputs: &Inputs<'_>,
-    ) -> Result<Users, Fault> {
+    fn users(&self, scheme: PasswordScheme, context: &Context<'_, '_>) -> Result<Users, Fault> {
         let text = self.secret.as_deref();
         let text =
             text.ok_or_else(|| (Reason::Annotation, "auth-type needs a Secret with users".to_owned()))?;
-        let key = if text.contains('/') {
-            secret_name(text, namespace, crosses_namespaces)?
-        } else {
-            NsName::new(namespace, text)
-        };
-        let secret =
-            inputs.secret(&key).ok_or_else(|| (Reason::Secret, format!("Secret {key} is missing")))?;
+        let secret = context.secret(&context.with_namespace(text))?;
         let read = if self.is_map { of_map(secret) } else { secret.content(FILE) };
-        let text = read.map_err(|why| (Reason::Secret, format!("Secret {key} cannot be used: {why}")))?;
+        let unusable = |why| (Reason::Secret, format!("Secret {} cannot be used: {why}", secret.key()));
+        let text = read.map_err(unusable)?;
         let mut sum = [0; 32];
         sum.copy_from_slice(digest(&SHA256, &text).as_ref());
         let text = String::from_utf8_lossy(&text);
@@ -76,7 +56,7 @@ impl Settings {
     }
 }
 
-/// The users of a Secret that has a key for each, as a file.
+/// The users of a Secret with one key for each, in the form of a file.
 fn of_map(secret: &Secret) -> Parsed<Vec<u8>> {
     let mut file = Vec::new();
     for user in secret.keys() {
@@ -89,7 +69,7 @@ fn of_map(secret: &Secret) -> Parsed<Vec<u8>> {
     Ok(file)
 }
 
-/// Lines `user:hash`, and after another colon whatever one likes.
+/// Parses lines `user:hash`; text after another colon is ignored.
 fn of_file(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let users = lines.filter_map(|line| {
@@ -99,7 +79,8 @@ fn of_file(text: &str) -> Vec<(String, String)> {
     users.collect()
 }
 
-/// Lines `user:realm:hash` of one realm, and after another colon whatever one likes. What is no MD5 is the hash of no password.
+/// Parses the lines `user:realm:hash` of one realm; text after another colon is ignored. A hash that is no
+/// MD5 matches no password.
 fn of_digest_file(text: &str, realm: &str) -> Vec<(String, String)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let users = lines.filter_map(|line| {
@@ -126,7 +107,7 @@ pub(super) fn secret_type(text: &str) -> Parsed<bool> {
     }
 }
 
-/// A text that stands between quotation marks in a header.
+/// A text for a quoted string in a header.
 pub(super) fn realm(text: &str) -> Parsed<String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/: ".contains(&byte);
     let text = name(text).unwrap_or_default();

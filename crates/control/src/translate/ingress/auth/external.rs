@@ -1,6 +1,6 @@
 //! Authentication by an external service (`auth-url`, `global-auth-url`).
 //!
-//! What cannot be read either has the default, or closes the locations; none of it leaves them open.
+//! An invalid setting either has its default, or closes the locations; none leaves them open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use model::template::Template;
 use model::{AuthScript, ExternalAuthCache, ExternalCheck};
 
-use super::super::named::{Fault, configmap};
+use super::super::resolve::{Context, Fault};
 use crate::problem::Reason;
 use crate::translate::claim::{AuthOfHost, AuthPlace, AuthService, ExternalDraft};
 use crate::translate::header::{self, Side};
-use crate::translate::inputs::Inputs;
 use crate::translate::value::{self, Parsed};
 
-/// The annotations `auth-*`, or the keys `global-auth-*`: those that mean something only with a URL, as texts.
+/// The annotations `auth-*`, or the keys `global-auth-*`. Those that only have an effect with a URL are kept
+/// as texts.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct External {
     pub(in crate::translate) url: Option<String>,
@@ -28,9 +28,9 @@ pub(in crate::translate) struct External {
     pub(in crate::translate) cache_key: Option<Template>,
     pub(in crate::translate) cache_duration: String,
     pub(in crate::translate) always_set_cookie: bool,
-    /// Changes that a snippet makes to the subrequest.
+    /// Changes of the subrequest by a snippet.
     pub(in crate::translate) script: Option<Arc<AuthScript>>,
-    /// Variables of snippets, and the headers of the response that give them their values.
+    /// Variables of snippets, each with the response header of the auth service that gives its value.
     pub(super) variables: Vec<(Arc<str>, String)>,
 }
 
@@ -53,18 +53,14 @@ impl Default for External {
     }
 }
 
-/// Why an annotation closes the locations, with its name less the prefix.
+/// The reason for closing the locations, with the name of the annotation without its prefix.
 type Faulty = (&'static str, Fault);
 
 const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"];
 
 impl External {
-    /// The service and the check. `namespace` is the only one of which objects may be named, if it is only one.
-    pub(super) fn draft(
-        &self,
-        namespace: Option<&str>,
-        inputs: &Inputs<'_>,
-    ) -> Result<ExternalDraft, Faulty> {
+    /// The service and the check.
+    pub(super) fn draft(&self, context: &Context<'_, '_>) -> Result<ExternalDraft, Faulty> {
         let bad = |name| move |why| (name, (Reason::Annotation, why));
         let url = self.url.as_deref().unwrap_or_default();
         let (place, host, target) = parse_place(url).map_err(bad("auth-url"))?;
@@ -72,7 +68,7 @@ impl External {
         let response_headers = header_names(&self.response_headers).map_err(bad("auth-response-headers"))?;
         let durations = durations(&self.cache_duration).map_err(bad("auth-cache-duration"))?;
         let cache = self.cache_key.clone().map(|key| ExternalAuthCache { key, durations });
-        let request_headers = self.request_headers(namespace, inputs)?;
+        let request_headers = self.request_headers(context)?;
         let check = ExternalCheck {
             host,
             target,
@@ -89,14 +85,10 @@ impl External {
         Ok(ExternalDraft { place, check: Arc::new(check) })
     }
 
-    fn request_headers(
-        &self,
-        namespace: Option<&str>,
-        inputs: &Inputs<'_>,
-    ) -> Result<Vec<(String, Template)>, Faulty> {
+    fn request_headers(&self, context: &Context<'_, '_>) -> Result<Vec<(String, Template)>, Faulty> {
         const NAME: &str = "auth-proxy-set-headers";
         let Some(name) = &self.proxy_set_headers else { return Ok(Vec::new()) };
-        let configmap = configmap(name, namespace, inputs).map_err(|fault| (NAME, fault))?;
+        let configmap = context.configmap(name).map_err(|fault| (NAME, fault))?;
         let headers = configmap.data.iter().map(|(header, value)| {
             let header = header::name(header, Side::Request)?;
             Ok((header, header::template(&value.value)?))
@@ -107,7 +99,7 @@ impl External {
     }
 }
 
-/// The text of a URL that may hold variables, with the characters that ingress-nginx allows.
+/// The text of a URL, which may contain variables, with the characters that ingress-nginx allows.
 pub(super) fn url_text(text: &str) -> Parsed<Option<String>> {
     let text = text.trim();
     if text.is_empty() {
@@ -122,7 +114,7 @@ pub(super) fn url_text(text: &str) -> Parsed<Option<String>> {
     }
 }
 
-/// As [`url_text`], for a key of the `ConfigMap`.
+/// The text of a URL as [`url_text`] reads it, for a key of the `ConfigMap`.
 pub(in crate::translate) fn global_url(text: &str) -> Parsed<Option<String>> {
     let is_fit = |text: &str| url_text(text).is_ok() && parse_place(text).is_ok();
     if is_fit(text) { url_text(text) } else { Err(format!("{text:?} is no URL that can be asked")) }
@@ -161,7 +153,8 @@ fn template(text: &str) -> Parsed<Template> {
     Template::parse(text).map_err(|error| error.to_string())
 }
 
-/// "401 → 302 to `<url>?rd=<scheme>://<Host as sent><escaped uri>`; `&rd=` if it has a query; nothing if `rd` is there already."
+/// The URL of the sign-in page. "401 → 302 to `<url>?rd=<scheme>://<Host as sent><escaped uri>`; `&rd=` if it
+/// has a query; nothing if `rd` is there already."
 fn signin_url(url: &str, parameter: &str) -> Parsed<Template> {
     let way_back = "$pass_access_scheme://$http_host$escaped_request_uri";
     let text = match url.split_once('?') {
@@ -183,7 +176,8 @@ fn header_names(text: &str) -> Parsed<Vec<String>> {
     items.map(|item| header::name(item, Side::Request)).collect()
 }
 
-/// Statuses and a time, several with commas between them. nginx takes a time alone for 200, 301 and 302.
+/// Parses statuses with a time, separated by commas from others. nginx applies a time without statuses to
+/// 200, 301 and 302.
 fn durations(text: &str) -> Parsed<Vec<(Vec<u16>, Duration)>> {
     text.split(',')
         .map(|item| {
@@ -204,7 +198,7 @@ fn status(text: &str) -> Parsed<u16> {
     status.ok_or_else(|| format!("{text:?} is no status"))
 }
 
-/// The place of a URL's service, the value of `Host` there, and path and query.
+/// The place of a URL's service, the value of `Host` for it, and path and query.
 fn parse_place(url: &str) -> Parsed<(AuthPlace, Template, Template)> {
     let (is_encrypted, authority, target) = split_url(url)?;
     if !authority.contains('$') {
@@ -220,7 +214,7 @@ fn parse_place(url: &str) -> Parsed<(AuthPlace, Template, Template)> {
     Ok((AuthPlace::OfHost(of_host), host, template(&absolute(target))?))
 }
 
-/// Takes an absolute URL apart whose host is known beforehand: the service, and path and query.
+/// Splits an absolute URL with a constant host: the service, and path and query.
 pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
     let (is_encrypted, authority, target) = split_url(url)?;
     if authority.contains('$') {
@@ -236,7 +230,7 @@ pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService
     Ok((service, template(&absolute(target))?))
 }
 
-/// Whether it is encrypted, host and port, path and query.
+/// Splits a URL: whether it is encrypted, host and port, path and query.
 fn split_url(url: &str) -> Parsed<(bool, &str, &str)> {
     let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("{url:?} is no absolute URL"))?;
     let is_encrypted = match scheme {

@@ -1,0 +1,71 @@
+//! The memory about clients, for all workers together: rates and quotas, behaviour far off the others',
+//! passwords that were right, nonces, and the answers of auth services.
+//!
+//! Time and random numbers are arguments ([`clock`]). Must not be in here: requests, sockets, and the
+//! decision whom to let in.
+
+pub mod abuse;
+mod auth_cache;
+mod connections;
+mod eviction;
+pub mod limits;
+mod nonces;
+mod password;
+pub mod quota;
+mod rate_limiter;
+mod verifier;
+
+use std::io;
+use std::sync::Arc;
+
+use abuse::Abuse;
+pub use auth_cache::{AuthAnswer, AuthCache, AuthKey, Fetch, Lookup, identity};
+pub use connections::{ClientConnection, ClientConnections};
+pub use nonces::{NonceUse, Nonces};
+use quota::{Quotas, RedisState};
+pub use rate_limiter::{RateLimiter, RequestSlot};
+pub use verifier::{Overloaded, Verifier};
+
+/// The memory of all workers about clients.
+pub struct Clients {
+    /// Cached answers of auth services.
+    pub answers: AuthCache,
+    /// Passwords of Basic authentication.
+    pub verifier: Verifier,
+    /// Nonces of Digest authentication.
+    pub nonces: Nonces,
+    /// Rates and concurrent requests by client (ingress-nginx's `limit-rps`, `limit-rpm`,
+    /// `limit-connections`).
+    pub limiter: Arc<RateLimiter>,
+    /// Requests by key in windows of time (`forebay.io/limit-requests`).
+    pub quotas: Quotas,
+    /// Open connections by client.
+    pub connections: Arc<ClientConnections>,
+    /// Clients whose behaviour is far off the others'.
+    pub abuse: Arc<Abuse>,
+}
+
+impl Clients {
+    /// An empty memory for so many workers. With `redis`, quotas that replicas share are counted there.
+    /// `lower_priority` is called on the thread that verifies passwords, and is to make it yield the CPU to
+    /// all others.
+    ///
+    /// # Errors
+    ///
+    /// When the thread cannot be started, or the system has no randomness.
+    pub fn start(
+        workers: usize,
+        redis: Option<RedisState>,
+        lower_priority: fn() -> io::Result<()>,
+    ) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            answers: AuthCache::default(),
+            verifier: Verifier::start(lower_priority)?,
+            nonces: Nonces::new()?,
+            limiter: Arc::default(),
+            quotas: Quotas::new(redis),
+            connections: Arc::default(),
+            abuse: Abuse::new(workers),
+        }))
+    }
+}

@@ -1,0 +1,40 @@
+//! TLS configurations by listener: hosts, and with them certificates, are looked up among those of the
+//! listener that a connection was accepted at.
+
+use std::sync::Arc;
+
+use model::ListenerId;
+use routing::Snapshot;
+
+use super::server_configs::{ServerConfigs, SharedTls};
+
+/// The listeners of a Snapshot whose clients speak TLS.
+pub(crate) struct TlsListeners(Vec<(ListenerId, Arc<ServerConfigs>)>);
+
+impl TlsListeners {
+    /// Unchanged parts are reused from the previous generation. Listeners with the same hosts share their
+    /// configurations.
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        shared_tls: &Arc<SharedTls>,
+        previous: Option<&Self>,
+    ) -> Arc<Self> {
+        let mut made: Vec<(ListenerId, Arc<ServerConfigs>)> = Vec::new();
+        for listener in snapshot.listeners().iter().filter(|listener| listener.id.is_tls()) {
+            let Some(hosts) = listener.hosts() else { continue };
+            let shared =
+                made.iter().find(|(_, configs)| configs.is_of(hosts)).map(|(_, one)| Arc::clone(one));
+            let configs = shared.unwrap_or_else(|| {
+                let old = previous.and_then(|previous| previous.get(listener.id));
+                ServerConfigs::new(hosts, &snapshot.settings.tls, shared_tls, old)
+            });
+            made.push((listener.id, configs));
+        }
+        Arc::new(Self(made))
+    }
+
+    /// The TLS configurations of a listener; none where it is gone, or has no TLS.
+    pub(crate) fn get(&self, listener: ListenerId) -> Option<&ServerConfigs> {
+        self.0.iter().find(|(id, _)| *id == listener).map(|(_, configs)| &**configs)
+    }
+}

@@ -1,0 +1,189 @@
+//! The thread of a worker: pinned to a CPU, with one event loop, and notified of new configurations and of
+//! the shutdown.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clock::Clock;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::admit::admission;
+use crate::admit::guard::Relief;
+use crate::io::ticker::Tick;
+use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
+use crate::listen::listener::{ClosedByWorker, FirstSockets, Listeners};
+use crate::listen::parting::Stopping;
+use crate::replicas::{Announcement, announce};
+use crate::worker::{Published, Worker, WorkerParts};
+
+/// Channels to all workers.
+pub(crate) struct Control {
+    /// The configuration in force.
+    pub(crate) published: watch::Receiver<Published>,
+    /// Whether to stop, and when.
+    pub(crate) stopping: watch::Receiver<Stopping>,
+    /// Relief from shortages, as ordered by the guard.
+    pub(crate) relief: watch::Receiver<Relief>,
+}
+
+impl Control {
+    pub(crate) fn new(
+        published: &watch::Receiver<Published>,
+        stopping: &watch::Receiver<Stopping>,
+        relief: watch::Receiver<Relief>,
+    ) -> Self {
+        Self { published: published.clone(), stopping: stopping.clone(), relief }
+    }
+}
+
+/// The generation of the configuration that each worker serves.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    generations: Vec<AtomicU64>,
+    told: Notify,
+}
+
+/// One worker's entry in [`Acknowledged`].
+pub(crate) struct Acknowledgement {
+    pub(crate) all: Arc<Acknowledged>,
+    pub(crate) worker: usize,
+}
+
+impl Acknowledged {
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
+        let generations = (0..workers).map(|_| AtomicU64::new(0)).collect();
+        Arc::new(Self { generations, told: Notify::new() })
+    }
+
+    /// The generation that every worker serves, or a later one; 0 while a worker has not started.
+    pub(crate) fn by_all(&self) -> u64 {
+        self.generations.iter().map(|generation| generation.load(Ordering::Acquire)).min().unwrap_or(0)
+    }
+
+    /// Number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.generations.len()
+    }
+
+    /// Waits until every worker serves a generation or a later one.
+    pub(crate) async fn reached(&self, generation: u64) {
+        loop {
+            // Registered before the check, so that no notification in between is missed.
+            let told = self.told.notified();
+            if self.by_all() >= generation {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+impl Acknowledgement {
+    fn note(&self, generation: u64) {
+        self.all.generations[self.worker].store(generation, Ordering::Release);
+        self.all.told.notify_waiters();
+    }
+}
+
+/// Inputs of a worker's thread.
+pub(crate) struct WorkerThread {
+    /// The CPU that the thread is pinned to; none if it is not pinned.
+    pub(crate) cpu: Option<usize>,
+    /// The sockets that the worker listens at from the start.
+    pub(crate) sockets: FirstSockets,
+    pub(crate) control: Control,
+    /// Reports the generation that the worker serves.
+    pub(crate) acknowledgement: Acknowledgement,
+    /// Reports ports that cannot be bound.
+    pub(crate) closed: ClosedByWorker,
+    /// Notified once per tick.
+    pub(crate) ticks: Arc<Tick>,
+    /// Purges for the other replicas, which one of the workers sends.
+    pub(crate) announcements: Option<mpsc::Receiver<Announcement>>,
+}
+
+/// Runs a worker to its end.
+pub(crate) fn run(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
+    if let Some(cpu) = thread.cpu {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        if let Err(error) = sched_setaffinity(None, &set) {
+            tracing::warn!(cpu, %error, "cannot pin a worker to its cpu");
+        }
+    }
+    let runtime = runtime(parts.clock.clone())?;
+    runtime.block_on(serve(thread, parts))
+}
+
+/// The runtime has no timers: with them each turn of the loop would read the clock twice more and arm a
+/// timer in the kernel before it sleeps. Deadlines are checked at each tick, and ticks come from another
+/// thread.
+fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
+    Builder::new_current_thread()
+        .enable_io()
+        .event_interval(EVENT_INTERVAL)
+        .max_blocking_threads(FILE_THREADS_MAX)
+        .on_thread_unpark(move || clock.update())
+        .build_local(LocalOptions::default())
+}
+
+async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
+    let Control { mut published, mut stopping, mut relief } = thread.control;
+    let first = published.borrow_and_update().clone();
+    let generation = first.snapshot.generation;
+    let worker = Worker::new(parts, first);
+    let listeners = Rc::new(Listeners::with(&worker, thread.sockets, thread.closed)?);
+    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
+    let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
+    let announcing = tokio::task::spawn_local(announce(Rc::clone(&worker), thread.announcements));
+    listeners.install(&worker);
+    thread.acknowledgement.note(generation);
+    loop {
+        tokio::select! {
+            changed = published.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                let next = published.borrow_and_update().clone();
+                let generation = next.snapshot.generation;
+                worker.install(next);
+                listeners.install(&worker);
+                thread.acknowledgement.note(generation);
+            }
+            Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
+            changed = stopping.changed() => match *stopping.borrow_and_update() {
+                Stopping::After(time) if changed.is_ok() => worker.part_over(time),
+                _ => break,
+            },
+        }
+    }
+    listeners.close();
+    worker.drain().await;
+    attending.abort();
+    announcing.abort();
+    ticking.abort();
+    worker.tick();
+    Ok(())
+}
+
+async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Tick>) {
+    for count in 1_u64.. {
+        ticks.wait().await;
+        worker.tick();
+        ticks.seen(worker.clock.now());
+        admission::close_wanted(&worker);
+        if ticks.is_quiet() || count.is_multiple_of(TICKS_PER_SWEEP) {
+            worker.pool.sweep();
+            listeners.retry(&worker);
+        }
+        ticks.note_idle(worker.is_idle());
+    }
+}
+
+async fn attend(worker: Rc<Worker>) {
+    worker.handshakes.attend(&worker.clock).await;
+}

@@ -1,0 +1,101 @@
+//! The results of the checks of a request's client, whether they let it in or not: headers, cookies,
+//! variables and slots.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use clients::RequestSlot;
+use clients::quota::Remaining;
+use smallvec::SmallVec;
+
+/// The results of the checks of a client.
+#[derive(Default)]
+pub(crate) struct Decision {
+    /// Headers for the endpoint in place of the client's; without a value, there is no such header.
+    pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
+    /// Values of variables of snippets, from the auth service.
+    pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
+    /// Cookies for the client, from the auth service.
+    pub(crate) cookies: Vec<Vec<u8>>,
+    /// Whether the client gets them with every status.
+    pub(crate) always_sets_cookies: bool,
+    /// Its slots among the concurrent requests, one for each subject that it is counted for.
+    pub(crate) slots: SmallVec<[RequestSlot; 1]>,
+    /// The fields about its quota.
+    pub(crate) quota: Option<RateLimitFields>,
+}
+
+impl Decision {
+    /// Whether there are no results.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { upstream, variables, cookies, slots, quota, always_sets_cookies: _ } = self;
+        upstream.is_empty()
+            && variables.is_empty()
+            && cookies.is_empty()
+            && slots.is_empty()
+            && quota.is_none()
+    }
+
+    /// The value of a variable that the auth service has given.
+    pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.variables.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.as_slice())
+    }
+
+    /// The cookies that go with a response: nginx's `add_header` adds to these statuses only.
+    pub(crate) fn cookies_for(&self, status: u16) -> &[Vec<u8>] {
+        let is_usual = matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        if is_usual || self.always_sets_cookies { &self.cookies } else { &[] }
+    }
+
+    /// Has the endpoint get one header of this name, or none.
+    pub(crate) fn tell(&mut self, name: &str, value: Option<Vec<u8>>) {
+        match self.upstream.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+            Some((_, known)) => *known = value,
+            None => self.upstream.push((name.to_owned(), value)),
+        }
+    }
+}
+
+/// The values of `RateLimit-Policy` and `RateLimit`, as in draft-ietf-httpapi-ratelimit-headers-09.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RateLimitFields {
+    pub(crate) policy: String,
+    pub(crate) limit: String,
+}
+
+impl RateLimitFields {
+    /// Both fields are lists of strings with parameters (RFC 9651): a policy by its name with its quota and
+    /// window, and what remains of it for how long.
+    pub(crate) fn of(all: &[Remaining]) -> Self {
+        let (mut policy, mut limit) = (String::new(), String::new());
+        for one in all {
+            let (requests, seconds) = (one.window.requests, one.window.seconds);
+            let separator = if policy.is_empty() { "" } else { ", " };
+            let _ = write!(policy, "{separator}\"{requests}/{seconds}s\";q={requests};w={seconds}");
+            let _ =
+                write!(limit, "{separator}\"{requests}/{seconds}s\";r={};t={}", one.requests, one.seconds);
+        }
+        Self { policy, limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use model::QuotaWindow;
+
+    use super::*;
+
+    #[test]
+    fn the_fields_are_lists_of_named_policies() {
+        let remaining = |requests, seconds, rest, until| {
+            let number = |number| NonZeroU32::new(number).unwrap();
+            let window = QuotaWindow { requests: number(requests), seconds: number(seconds) };
+            Remaining { window, requests: rest, seconds: until }
+        };
+        let fields = RateLimitFields::of(&[remaining(10, 1, 9, 1), remaining(100, 60, 0, 37)]);
+        assert_eq!(fields.policy, r#""10/1s";q=10;w=1, "100/60s";q=100;w=60"#);
+        assert_eq!(fields.limit, r#""10/1s";r=9;t=1, "100/60s";r=0;t=37"#);
+    }
+}
