@@ -139,11 +139,11 @@ pub(crate) const FAILED_RESPONSE_TIME: Duration = Duration::from_secs(1);
 /// Half-life of an endpoint's average response time, as in ingress-nginx's `ewma` balancer.
 pub(crate) const EWMA_DECAY: Duration = Duration::from_secs(10);
 
-/// Bytes that a client may send on one stream before they are read, and on all streams of a connection.
-pub(crate) const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
+/// Bytes that a client may send on one stream before they are read: at first, and where it sends as fast as
+/// they are read. On all streams of a connection.
+pub(crate) const HTTP2_STREAM_WINDOW_BYTES: u32 = 64 << 10;
+pub(crate) const HTTP2_STREAM_WINDOW_BYTES_MAX: u32 = 256 << 10;
 pub(crate) const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Bytes of one stream that wait to be written to its connection.
-pub(crate) const HTTP2_SEND_BUFFER_BYTES: usize = 64 << 10;
 /// Bytes of content that wait to be written to a client's connection, all its streams together.
 pub(crate) const HTTP2_UNWRITTEN_BYTES_MAX: usize = 64 << 10;
 /// Bytes that an endpoint may send on one stream before they are read, and on all streams of a session.
@@ -152,11 +152,6 @@ pub(crate) const HTTP2_ENDPOINT_STREAM_WINDOW_BYTES: u32 = 64 << 10;
 pub(crate) const HTTP2_ENDPOINT_WINDOW_BYTES: u32 = 128 * HTTP2_ENDPOINT_STREAM_WINDOW_BYTES;
 /// Bytes of the table with which a peer's headers are compressed (RFC 7541 section 4.2).
 pub(crate) const HTTP2_HEADER_TABLE_BYTES: u32 = 4 << 10;
-/// Streams that were reset here and are remembered, since frames of theirs may be on the way.
-pub(crate) const HTTP2_RESETS_REMEMBERED_MAX: usize = 64;
-/// Streams that a client has reset before they were served ("rapid reset", CVE-2023-44487); more end the
-/// connection.
-pub(crate) const HTTP2_RESETS_PENDING_MAX: usize = 32;
 /// Streams of one connection that its client may reset before their response has ended, beside one for each
 /// [`HTTP2_STREAMS_PER_CANCEL`] completed ones; more end the connection. Each costs an endpoint a
 /// connection.
@@ -164,7 +159,7 @@ pub(crate) const HTTP2_CANCELS_MAX: u64 = 100;
 /// Completed streams for each one that may be reset.
 pub(crate) const HTTP2_STREAMS_PER_CANCEL: u64 = 10;
 /// Streams of one connection that may be malformed; more end it.
-pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: usize = 256;
+pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: u32 = 256;
 /// Streams opened to an endpoint before it has announced its limit.
 pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
 /// Sessions with one endpoint on which a request is tried while the endpoint does not process it.

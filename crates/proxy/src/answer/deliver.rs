@@ -76,7 +76,7 @@ impl<'d> Recipient<'d> {
                     || (!has_pace
                         && response
                             .body
-                            .send_now(stream.sender(), &self.meter())
+                            .send_now(stream, &self.meter())
                             .map_err(|error| response_fault(&error))?)
             }
         };

@@ -76,12 +76,12 @@ async fn fail(attempted: &Attempted<'_, '_>, reason: Reason, rest: &mut Buffer) 
     attempted.note_reason(reason);
     access::abuse::note_fault(attempted, attempted.peer_request.is_some(), reason);
     if attempted.progress.is_answered() {
-        attempted.client.break_off(&attempted.worker.clock).await;
+        attempted.client.break_off();
         return AfterRequest::Abort;
     }
     if reply::status(reason) == CLIENT_CLOSED_REQUEST {
         attempted.report.status.set(CLIENT_CLOSED_REQUEST);
-        attempted.client.break_off(&attempted.worker.clock).await;
+        attempted.client.break_off();
         return AfterRequest::Abort;
     }
     let answer = Answer::to(reason);
@@ -98,7 +98,7 @@ async fn fail(attempted: &Attempted<'_, '_>, reason: Reason, rest: &mut Buffer) 
 async fn send_own(attempted: &Attempted<'_, '_>, answer: &Answer, rest: &mut Buffer) -> AfterRequest {
     if answer.status == NO_RESPONSE {
         attempted.report.status.set(NO_RESPONSE);
-        attempted.client.break_off(&attempted.worker.clock).await;
+        attempted.client.break_off();
         return AfterRequest::Abort;
     }
     let body_is_past = attempted.pass_over_body(rest);

@@ -1,5 +1,6 @@
 //! The destination of a body.
 
+use bytes::Buf;
 use wire::fcgi::{self, RECORD_CONTENT_BYTES_MAX};
 use wire::h1::chunk_head;
 use wire::hop_by_hop::may_trail;
@@ -7,14 +8,14 @@ use wire::hop_by_hop::may_trail;
 use super::{Framing, Outgoing, RelayError};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::h2::{Content, Sender};
+use crate::io::h2::Stream;
 use crate::io::socket::{Socket, Unwritten};
 
 /// The destination of a body, by protocol.
 #[derive(Clone, Copy)]
 pub(crate) enum Sink<'a> {
     Http1 { socket: &'a Socket, framing: Framing },
-    Http2(&'a Sender),
+    Http2(&'a Stream),
 }
 
 impl Outgoing<'_> {
@@ -53,8 +54,8 @@ impl Outgoing<'_> {
 
     pub(super) async fn send(
         &self,
-        sender: &Sender,
-        content: &mut impl Content,
+        sender: &Stream,
+        content: &mut impl Buf,
         is_last: bool,
         deadline: &Deadline,
     ) -> Result<(), RelayError> {

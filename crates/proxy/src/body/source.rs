@@ -15,7 +15,7 @@ use super::stored::Stored;
 use super::{BodyEvent, Framing, Incoming, Meter, Outgoing, RelayError};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::h2::{Body, Sender};
+use crate::io::h2::Stream;
 use crate::io::pace::Direction;
 use crate::io::socket::Socket;
 use crate::limits::LARGE_BUFFER_BYTES;
@@ -41,7 +41,7 @@ pub(crate) enum Source<'a> {
 
 /// Content of a stream, frame by frame.
 pub(crate) struct Frames<'a> {
-    body: &'a Body,
+    body: &'a Stream,
     pub(super) frame: Bytes,
     trailers: Vec<u8>,
 }
@@ -82,7 +82,7 @@ pub(crate) fn transcode(
 
 /// As [`transcode`], for the content of a stream. Trailers are left to the relay.
 pub(crate) fn take_frames(
-    body: &Body,
+    body: &Stream,
     framing: Framing,
     meter: &Meter<'_>,
     out: &mut Buffer,
@@ -127,7 +127,7 @@ fn join_chunks(stored: &mut Stored, meter: &Meter<'_>, out: &mut Buffer) -> Resu
 // === impl Source ===
 
 impl<'a> Source<'a> {
-    pub(crate) fn stream(body: &'a Body) -> Self {
+    pub(crate) fn stream(body: &'a Stream) -> Self {
         Self::Http2(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
     }
 
@@ -204,7 +204,7 @@ impl<'a> Source<'a> {
 
     /// Hands the available content to a stream, if it is the last and the stream takes it at once. True if
     /// it has taken all.
-    pub(crate) fn send_now(&mut self, to: &Sender, meter: &Meter<'_>) -> Result<bool, RelayError> {
+    pub(crate) fn send_now(&mut self, to: &Stream, meter: &Meter<'_>) -> Result<bool, RelayError> {
         let mut cx = Context::from_waker(Waker::noop());
         let (sent, before, after) = match self {
             Self::Bytes(bytes) => {
@@ -367,7 +367,7 @@ impl Incoming<'_> {
 async fn read_into_room(
     (from, read_timeout): (&Socket, Duration),
     buffer: &mut Buffer,
-    (to, write_timeout): (&Sender, Duration),
+    (to, write_timeout): (&Stream, Duration),
     deadline: &Deadline,
 ) -> Result<usize, RelayError> {
     loop {
@@ -377,11 +377,7 @@ async fn read_into_room(
         let poll = |cx: &mut Context<'_>| {
             // Other streams may have used the room while there was nothing to read.
             let Poll::Ready(Ok(room)) = to.poll_room(cx) else { return Poll::Ready(Ok(None)) };
-            let read = from.poll_fill_up_to(cx, buffer, room);
-            if read.is_pending() {
-                to.give_back_room();
-            }
-            read.map_ok(Some)
+            from.poll_fill_up_to(cx, buffer, room).map_ok(Some)
         };
         let bytes = |read: &io::Result<Option<usize>>| read.as_ref().ok().copied().flatten().unwrap_or(0);
         if let Some(len) = deadline

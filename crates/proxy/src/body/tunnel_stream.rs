@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::body::tunnel::{End, Passed};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Deadlines};
-use crate::io::h2::Stream;
+use crate::io::h2::{Broken, Stream};
 use crate::io::socket::{Socket, Unwritten};
 
 /// Relays bytes until both ends have closed, one of them fails, or nothing has passed either way for `idle`.
@@ -34,11 +34,11 @@ pub(crate) async fn tunnel_stream(
 }
 
 async fn pass_up(from: &Stream, to: &Socket, passed: &Cell<u64>, alive: &impl Fn()) -> io::Result<()> {
-    while let Some(frame) = poll_fn(|cx| from.body.poll_data(cx)).await {
-        let frame = frame.map_err(io::Error::other)?;
+    while let Some(frame) = poll_fn(|cx| from.poll_data(cx)).await {
+        let frame = frame.map_err(broken)?;
         let mut unwritten = Unwritten::new(&[&frame]);
         poll_fn(|cx| to.poll_write_all(cx, &mut unwritten)).await?;
-        from.body.release(frame.len());
+        from.release(frame.len());
         passed.set(passed.get() + frame.len() as u64);
         alive();
     }
@@ -55,11 +55,15 @@ async fn pass_down(
     loop {
         passed.set(passed.get() + buffer.len() as u64);
         let mut rest = buffer.data();
-        poll_fn(|cx| to.sender().poll_send(cx, &mut rest, false)).await.map_err(io::Error::other)?;
+        poll_fn(|cx| to.poll_send(cx, &mut rest, false)).await.map_err(broken)?;
         buffer.clear();
         if poll_fn(|cx| from.poll_fill(cx, buffer)).await? == 0 {
-            return to.sender().finish(&[]).map_err(io::Error::other);
+            return to.finish(&[]).map_err(broken);
         }
         alive();
     }
+}
+
+fn broken(_: Broken) -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
 }

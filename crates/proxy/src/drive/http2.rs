@@ -1,25 +1,20 @@
 //! HTTP/2 towards clients (RFC 9113): streams in, each a request of its own.
 //!
-//! Frames, flow control and header compression are the `h2` crate's. Here is how long a connection lives,
-//! what it may cost, and how a stream becomes a request.
+//! Frames, flow control and header compression are `wire::h2`'s. Here is how long a connection lives, what it
+//! may cost, and how a stream becomes a request.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use clock::{Clock, Moment};
-use h2::server::{Connection, SendResponse};
-use h2::{Reason as Code, RecvStream};
-use http::Request;
 use observe::Reason;
-use wire::h1::Malformed;
-use wire::h2::Pseudo;
+use wire::h1::{Malformed, Request};
+use wire::h2::{Begun, Code, Fault, Limits};
 
 use crate::admit::admission;
 use crate::answer::own_answer::refuse;
@@ -27,13 +22,13 @@ use crate::drive::serve::serve as serve_request;
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::h2::{Credit, Io, Seen, Stream, pairs};
+use crate::io::h2::{Link, Progress, Slot, Stream};
 use crate::io::pace::time_for;
 use crate::io::socket::Socket;
 use crate::limits::{
     HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
-    HTTP2_RESETS_PENDING_MAX, HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES,
-    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE, LINGER,
+    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, HTTP2_STREAMS_PER_CANCEL,
+    HTTP2_UNWRITTEN_BYTES_MAX, LAST_REQUEST_GRACE, LINGER,
 };
 use crate::request::RequestStart;
 use crate::request::client::Client;
@@ -100,52 +95,33 @@ pub(crate) async fn serve(
     deadline: Deadline,
     ahead: Buffer,
 ) {
-    let (io, seen) = Io::watched(socket, ahead, worker.clock.clone());
-    let timeout = worker.config().settings().client.header_timeout;
-    let mut handshake = pin!(builder(worker).handshake::<_, Bytes>(io));
-    let connection = match deadline.within_idle(timeout, |cx| handshake.as_mut().poll(cx)).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => {
-            broken(&error).inspect(|reason| worker.recorder.borrow().reason(*reason));
-            return;
-        }
-        Err(Elapsed) => {
-            // A worker that drains ends the wait too, which is nobody's fault.
-            if !worker.is_closing(conn.listener) {
-                worker.recorder.borrow().reason(Reason::HeadTimeout);
-            }
-            return;
-        }
-    };
+    let link = Link::of_client(socket, ahead, limits(worker), worker.clock.clone());
     let server = Server {
         worker,
         conn: Rc::new(conn),
         deadline,
-        seen,
+        link,
         streams: Streams::new(worker.clock.clone()),
         is_closing: Cell::new(false),
-        malformed: Cell::new(0),
+        faults: Cell::new(0),
     };
-    server.run(connection).await;
+    let code = server.run().await;
+    server.say_goodbye(code).await;
 }
 
-/// Every bound of the crate, set on purpose.
-fn builder(worker: &Worker) -> h2::server::Builder {
+/// Every bound of the protocol, set on purpose.
+fn limits(worker: &Worker) -> Limits {
     let config = worker.config();
     let client = &config.settings().client;
-    let mut builder = h2::server::Builder::new();
-    builder
-        .max_concurrent_streams(client.http2_streams_max)
-        .max_header_list_size(u32::try_from(client.head_bytes_max).unwrap_or(u32::MAX))
-        .header_table_size(HTTP2_HEADER_TABLE_BYTES)
-        .initial_window_size(HTTP2_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
-        .max_send_buffer_size(HTTP2_SEND_BUFFER_BYTES)
-        .max_concurrent_reset_streams(HTTP2_RESETS_REMEMBERED_MAX)
-        .max_pending_accept_reset_streams(HTTP2_RESETS_PENDING_MAX)
-        .max_local_error_reset_streams(Some(HTTP2_MALFORMED_STREAMS_MAX))
-        .enable_connect_protocol();
-    builder
+    Limits {
+        streams_max: client.http2_streams_max,
+        head_bytes_max: u32::try_from(client.head_bytes_max).unwrap_or(u32::MAX),
+        table_bytes_max: HTTP2_HEADER_TABLE_BYTES,
+        stream_window_bytes: HTTP2_STREAM_WINDOW_BYTES,
+        stream_window_bytes_max: HTTP2_STREAM_WINDOW_BYTES_MAX,
+        connection_window_bytes: HTTP2_CONNECTION_WINDOW_BYTES,
+        unwritten_bytes_max: HTTP2_UNWRITTEN_BYTES_MAX,
+    }
 }
 
 /// A connection that is being served.
@@ -153,78 +129,69 @@ struct Server<'a> {
     worker: &'a Rc<Worker>,
     conn: Rc<Conn>,
     deadline: Deadline,
-    seen: Rc<Seen>,
+    link: Rc<Link>,
     /// Streams that are being served.
     streams: Rc<Streams>,
     /// No more streams are taken.
     is_closing: Cell<bool>,
-    /// Malformed requests that have been counted.
-    malformed: Cell<u32>,
+    /// Streams that broke a rule and have been counted.
+    faults: Cell<u32>,
 }
 
 /// The progress of a connection.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is taken apart at once; a box would cost each request an allocation"
-)]
 enum Event {
-    Stream(Request<RecvStream>, SendResponse<Bytes>),
+    Request,
     /// Its time without a request is up, or the worker drains.
     Due,
     /// Something that began took too long to come, for this reason.
     Slow(Reason),
-    Broken(h2::Error),
+    Broken(Fault),
     Flood,
     End,
 }
 
-type Connected = Connection<Io, Bytes>;
-
 impl Server<'_> {
-    async fn run(&self, mut connection: Connected) {
+    /// Serves until the connection has to end; returns the code that the client is told, if there is one.
+    async fn run(&self) -> Option<Code> {
         loop {
-            let event = poll_fn(|cx| self.poll_event(&mut connection, cx)).await;
-            self.count_malformed();
+            let event = poll_fn(|cx| self.poll_event(cx)).await;
+            self.count_faults();
             match event {
-                Event::Stream(request, respond) => self.accept(&mut connection, request, respond),
-                Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => return,
+                Event::Request => {
+                    if let Err(fault) = self.accept() {
+                        return Some(self.note_broken(fault));
+                    }
+                }
+                Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => return None,
                 Event::Due => {
                     self.streams.note_idle();
-                    connection.graceful_shutdown();
+                    self.link.with(|connection| connection.shut_down());
                 }
                 Event::Slow(reason) => {
                     self.worker.recorder.borrow().reason(reason);
                     let config = self.worker.config();
                     admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
-                    return self.say_goodbye(connection, Code::NO_ERROR).await;
+                    return Some(Code::NO_ERROR);
                 }
                 Event::Flood => {
                     self.worker.recorder.borrow().reason(Reason::Http2Flood);
-                    return self.say_goodbye(connection, Code::ENHANCE_YOUR_CALM).await;
+                    return Some(Code::ENHANCE_YOUR_CALM);
                 }
-                Event::Broken(error) => return self.count_broken(&error),
-                Event::End => return,
+                Event::Broken(fault) => return Some(self.note_broken(fault)),
+                Event::End => return None,
             }
         }
     }
 
-    fn poll_event(&self, connection: &mut Connected, cx: &mut Context<'_>) -> Poll<Event> {
+    fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
+        let progress = if self.is_flood() { return Poll::Ready(Event::Flood) } else { self.poll_link(cx) };
         if self.is_flood() {
             return Poll::Ready(Event::Flood);
         }
-        self.seen.is_blocked.set(false);
-        let accepted = connection.poll_accept(cx);
-        if self.is_flood() {
-            return Poll::Ready(Event::Flood);
-        }
-        if !self.seen.is_blocked.get() {
-            // The crate writes all that it may before it waits.
-            self.streams.credit.renew();
-        }
-        match accepted {
-            Poll::Ready(Some(Ok((request, respond)))) => Poll::Ready(Event::Stream(request, respond)),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Event::Broken(error)),
-            Poll::Ready(None) => Poll::Ready(Event::End),
+        match progress {
+            Poll::Ready(Progress::Request) => Poll::Ready(Event::Request),
+            Poll::Ready(Progress::Fault(fault)) => Poll::Ready(Event::Broken(fault)),
+            Poll::Ready(Progress::End | Progress::Goaway) => Poll::Ready(Event::End),
             Poll::Pending => {
                 self.streams.wake_on_change(cx);
                 let (idle, slow) = (self.idle_until(), self.begun_until());
@@ -236,8 +203,18 @@ impl Server<'_> {
         }
     }
 
+    /// Drives the connection. A client that says goodbye still reads the responses to its requests.
+    fn poll_link(&self, cx: &mut Context<'_>) -> Poll<Progress> {
+        loop {
+            match self.link.poll_progress(cx) {
+                Poll::Ready(Progress::Goaway) => self.link.end_when_idle(),
+                progress => return progress,
+            }
+        }
+    }
+
     fn is_flood(&self) -> bool {
-        self.seen.flood.get() || self.streams.has_too_many_cancelled()
+        self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX
     }
 
     /// When the connection has been without a request for too long, whatever frames have come meanwhile.
@@ -267,13 +244,14 @@ impl Server<'_> {
     /// Frames of other streams cannot come between those of a head (RFC 9113 section 6.10), so that its
     /// rate is the connection's.
     fn begun_until(&self) -> Option<(Moment, Reason)> {
-        let (clock, begun) = (&self.worker.clock, self.seen.begun.get()?);
+        let (clock, begun): (_, Begun) =
+            (&self.worker.clock, self.link.with(|connection| connection.begun())?);
         let config = self.worker.config();
         let client = &config.settings().client;
         let time_for_rate = client.bounds.send_rate_min.map(|rate| rate.grace + time_for(begun.bytes, rate));
-        // While the client does not take what it is sent the crate may not read what it sends.
+        // What a client sends is not read while it does not take what it is sent.
         let time_for_rate =
-            time_for_rate.filter(|time| *time < client.header_timeout && !self.seen.is_blocked.get());
+            time_for_rate.filter(|time| *time < client.header_timeout && !self.link.is_blocked());
         let (time, reason) = match time_for_rate {
             Some(time) => (time, Reason::HeadRate),
             None => (client.header_timeout, Reason::HeadTimeout),
@@ -282,52 +260,59 @@ impl Server<'_> {
         Some((clock.now().after(time.saturating_sub(elapsed)), reason))
     }
 
-    fn accept(&self, connection: &mut Connected, request: Request<RecvStream>, respond: SendResponse<Bytes>) {
-        self.conn.count_request();
-        let requests_max = self.worker.config().settings().client.keep_alive_requests;
-        let is_last = self.conn.requests.get() >= requests_max || self.conn.is_closing();
-        if is_last && !self.is_closing.replace(true) {
-            connection.graceful_shutdown();
-        }
-        let begin = self.worker.clock.now();
-        let (parts, body) = request.into_parts();
-        let stream = Stream::new(body, respond, Rc::clone(&self.streams.credit));
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        let written = write_head(&parts, !stream.body.is_end(), self.worker, &mut head);
+    /// Serves the request that has begun, in a task of its own.
+    fn accept(&self) -> Result<(), Fault> {
         let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
-        let arrived =
-            Arrived { open: OpenStream::count(&self.streams), worker, conn, stream, head, written, begin };
+        let config = worker.config();
+        let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
+        let key = || STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]);
+        let opened = self.link.with(|connection| {
+            connection.request(config.request_limits(), key, (&mut head, &mut request), Slot::default())
+        })?;
+        let Some(opened) = opened else {
+            worker.requests.keep(request);
+            return Ok(());
+        };
+        self.conn.count_request();
+        let is_last = self.conn.requests.get() >= config.settings().client.keep_alive_requests
+            || self.conn.is_closing();
+        if is_last && !self.is_closing.replace(true) {
+            self.link.with(|connection| connection.shut_down());
+        }
+        let begin = worker.clock.now();
+        let stream = Stream::new(Rc::clone(&self.link), opened.key);
+        if opened.is_end {
+            stream.note_end();
+        }
+        let open = OpenStream::count(&self.streams);
+        let (worker, read) = (Rc::clone(&worker), opened.head);
+        let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
         // In a box of its own, since a task is moved several times until it has its place.
         tokio::task::spawn_local(boxed(|| serve_stream(arrived)));
+        Ok(())
     }
 
-    async fn say_goodbye(&self, mut connection: Connected, code: Code) {
-        connection.abrupt_shutdown(code);
+    fn note_broken(&self, fault: Fault) -> Code {
+        let is_flood = fault.code == Code::ENHANCE_YOUR_CALM;
+        let reason = if is_flood { Reason::Http2Flood } else { Reason::Http2Error };
+        self.worker.recorder.borrow().reason(reason);
+        fault.code
+    }
+
+    async fn say_goodbye(&self, code: Option<Code>) {
+        self.link.close();
+        if let Some(code) = code {
+            self.link.with(|connection| connection.abort(code));
+        }
         // The peer need not take it.
-        let _ = self.deadline.within(LINGER, |cx| connection.poll_closed(cx)).await;
+        let _ = self.deadline.within(LINGER, |cx| self.link.poll_goodbye(cx)).await;
     }
 
-    fn count_malformed(&self) {
-        let seen = self.seen.malformed.get();
-        for _ in self.malformed.replace(seen)..seen {
+    fn count_faults(&self) {
+        let seen = self.link.with(|connection| connection.faults());
+        for _ in self.faults.replace(seen)..seen {
             self.worker.recorder.borrow().reason(Reason::Http2StreamError);
         }
-    }
-
-    fn count_broken(&self, error: &h2::Error) {
-        if let Some(reason) = broken(error) {
-            self.worker.recorder.borrow().reason(reason);
-        }
-    }
-}
-
-/// The fault of a client that ended its connection; one that just goes away is not at fault.
-fn broken(error: &h2::Error) -> Option<Reason> {
-    match error.reason() {
-        _ if error.is_io() || error.is_remote() => None,
-        Some(Code::NO_ERROR) | None => None,
-        Some(Code::ENHANCE_YOUR_CALM) => Some(Reason::Http2Flood),
-        Some(_) => Some(Reason::Http2Error),
     }
 }
 
@@ -337,15 +322,17 @@ struct Arrived {
     worker: Rc<Worker>,
     conn: Rc<Conn>,
     stream: Stream,
-    /// The head as HTTP/1.
     head: Vec<u8>,
-    written: Result<(), Malformed>,
+    request: Box<Request>,
+    /// The reason why the head cannot be served.
+    read: Result<(), Malformed>,
     begin: Moment,
 }
 
 /// Serves one request.
 async fn serve_stream(arrived: Arrived) {
-    let Arrived { open, worker, conn, stream, head, written, begin } = &arrived;
+    let Arrived { open, worker, conn, stream, head, request, read, begin } = arrived;
+    let (worker, conn, stream, head) = (&worker, &conn, &stream, &head);
     // One that was broken off together with its head is looked at no further: a flood of them is to cost
     // next to nothing.
     if stream.was_cancelled() {
@@ -355,17 +342,13 @@ async fn serve_stream(arrived: Arrived) {
     }
     let deadline = Deadline::new(&worker.deadlines);
     let (deadline, config) = (&deadline, &*worker.config());
-    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin: *begin };
-    let mut request = worker.requests.take();
-    let parsed = written.and_then(|()| request.parse(head, config.request_limits()));
-    match parsed {
-        Ok(true) => {
+    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin };
+    match read {
+        Ok(()) => {
             let mut nothing = Buffer::empty(&worker.buffers);
             serve_request(worker, arrival, &request, &mut nothing).await;
             worker.requests.keep(request);
         }
-        // It is written with its end, so that it is read whole or not at all.
-        Ok(false) => _ = refuse(worker, arrival, reply::malformed(Malformed::StartLine)).await,
         Err(fault) => _ = refuse(worker, arrival, reply::malformed(fault)).await,
     }
     open.note_end(stream.was_cancelled());
@@ -373,24 +356,6 @@ async fn serve_stream(arrived: Arrived) {
 
 /// Room for most heads.
 const HEAD_BYTES: usize = 1024;
-
-fn write_head(
-    parts: &http::request::Parts,
-    has_body: bool,
-    worker: &Worker,
-    out: &mut Vec<u8>,
-) -> Result<(), Malformed> {
-    let uri = &parts.uri;
-    let protocol = parts.extensions.get::<h2::ext::Protocol>();
-    let pseudo = Pseudo {
-        method: parts.method.as_str().as_bytes(),
-        authority: uri.authority().map(|authority| authority.as_str().as_bytes()),
-        path: uri.path_and_query().map(|path| path.as_str().as_bytes()),
-        protocol: protocol.map(|protocol| protocol.as_str().as_bytes()),
-    };
-    let key = protocol.map(|_| STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]));
-    wire::h2::write_request_head(pseudo, pairs(&parts.headers), has_body, key.as_deref().unwrap_or(""), out)
-}
 
 /// RFC 6455 section 4.1.
 const WEBSOCKET_KEY_BYTES: usize = 16;
@@ -405,7 +370,6 @@ struct Streams {
     ended: Cell<u64>,
     /// Streams that the client broke off.
     cancelled: Cell<u64>,
-    credit: Rc<Credit>,
     /// The connection, which begins to count its idle time when the last one has ended.
     connection: RefCell<Option<Waker>>,
 }
@@ -418,7 +382,6 @@ impl Streams {
             open: Cell::default(),
             ended: Cell::default(),
             cancelled: Cell::default(),
-            credit: Rc::default(),
             connection: RefCell::default(),
         })
     }

@@ -293,7 +293,7 @@ impl Upload<'_, '_> {
         }
         let source = match attempted.client {
             Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: body },
-            Client::Http2(stream) => Source::stream(&stream.body),
+            Client::Http2(stream) => Source::stream(stream),
         };
         let mut incoming = Incoming { source, timeout };
         pace_body(attempted, &deadline);

@@ -220,7 +220,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(_) => {
                 transcode(self.rest, &mut self.body, Framing::Raw, &meter, &mut content, |_, _| ())
             }
-            Client::Http2(stream) => take_frames(&stream.body, Framing::Raw, &meter, &mut content),
+            Client::Http2(stream) => take_frames(stream, Framing::Raw, &meter, &mut content),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
             self.end_head(BodyLength::Known(content.len() as u64));
@@ -267,7 +267,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
                 };
                 transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes, finish)
             }
-            Client::Http2(stream) => take_frames(&stream.body, self.framing, &meter, &mut self.bytes),
+            Client::Http2(stream) => take_frames(stream, self.framing, &meter, &mut self.bytes),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
             progress.note_body_whole();
@@ -314,7 +314,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let mut held = begun.unwrap_or_else(|| self.store());
         let source = match client {
             Client::Http1(socket) => Source::Http1 { socket, buffer: self.rest, decoder: &mut self.body },
-            Client::Http2(stream) => Source::stream(&stream.body),
+            Client::Http2(stream) => Source::stream(stream),
         };
         let meter = request_meter(self.admitted, self.forward);
         pace_body(self.admitted, deadline);
@@ -417,7 +417,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
                     deadline.within_paced(Direction::Read, timeout, poll, bytes).await
                 }
                 Client::Http2(stream) => {
-                    let poll = |cx: &mut Context<'_>| stream.body.poll_ready(cx);
+                    let poll = |cx: &mut Context<'_>| stream.poll_ready(cx);
                     match deadline.within_paced(Direction::Read, timeout, poll, |_| 0).await {
                         Ok(false) => return self.take_what_has_come(),
                         Ok(true) => Ok(Ok(1)),

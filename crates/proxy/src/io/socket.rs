@@ -94,22 +94,6 @@ impl Socket {
         Poll::Ready(Ok(len))
     }
 
-    /// Reads into the room of a buffer of the caller.
-    pub(crate) fn poll_read_into(
-        &self,
-        cx: &mut Context<'_>,
-        space: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => Pin::new(stream).poll_read(cx, space),
-            Transport::Tls(session) => {
-                let len = ready!(session.poll_read(cx, space.initialize_unfilled()))?;
-                space.advance(len);
-                Poll::Ready(Ok(()))
-            }
-        }
-    }
-
     /// Writes as much as there is room for.
     pub(crate) fn poll_write_some(
         &self,

@@ -5,16 +5,14 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use clock::Clock;
-use h2::Reason as Http2Reason;
 use observe::Reason;
+use wire::h2::Code;
 
 use crate::body::{Framing, Sink};
 use crate::io::deadline::{Deadline, Deadlines, Elapsed};
 use crate::io::h2::Stream;
 use crate::io::pace::Direction;
 use crate::io::socket::{Socket, Unwritten};
-use crate::io::turn;
 use crate::limits::HALF_CLOSED_GRACE;
 use crate::upstream::fault::Fault;
 
@@ -43,7 +41,7 @@ impl<'a> Client<'a> {
         match self {
             Self::Http1(socket) => write(socket, &[head], timeout).await,
             Self::Http2(stream) => {
-                stream.inform(status, head).map_err(|_| Fault::never(Reason::ClientAborted))
+                stream.respond(status, head, false).map_err(|_| Fault::never(Reason::ClientAborted))
             }
         }
     }
@@ -52,16 +50,15 @@ impl<'a> Client<'a> {
     pub(crate) fn sink(self, framing: Framing) -> Sink<'a> {
         match self {
             Self::Http1(socket) => Sink::Http1 { socket, framing },
-            Self::Http2(stream) => Sink::Http2(stream.sender()),
+            Self::Http2(stream) => Sink::Http2(stream),
         }
     }
 
     /// Lets the client know that a response which has begun will not be finished. HTTP/1 knows no way but to
-    /// close. In HTTP/2 a reset discards what waits to be written, so that the connection gets a turn before.
-    pub(crate) async fn break_off(self, clock: &Clock) {
+    /// close.
+    pub(crate) fn break_off(self) {
         if let Self::Http2(stream) = self {
-            turn::yield_now(clock).await;
-            stream.reset(Http2Reason::INTERNAL_ERROR);
+            stream.reset(Code::INTERNAL_ERROR);
         }
     }
 }

@@ -216,7 +216,7 @@ impl<'e> Call<'e> {
     pub(crate) fn sink(&self, framing: Framing) -> Sink<'_> {
         match &self.line {
             Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
-            Line::Http2(_, call) => Sink::Http2(of_sent(call.as_deref()).sender()),
+            Line::Http2(_, call) => Sink::Http2(of_sent(call.as_deref()).stream()),
             Line::FastCgi(call, _) => Sink::Http1 { socket: call.socket(), framing: Framing::Records },
         }
     }
@@ -253,7 +253,7 @@ impl<'e> Call<'e> {
         match &self.line {
             Line::Http1(connection, _) => Source::Http1 { socket: connection.socket(), buffer, decoder },
             Line::Http2(..) if body == Body::Empty => Source::Bytes(&[]),
-            Line::Http2(_, call) => Source::stream(of_sent(call.as_deref()).body()),
+            Line::Http2(_, call) => Source::stream(of_sent(call.as_deref()).stream()),
             Line::FastCgi(call, _) => {
                 *decoder = call.decoder(body);
                 Source::Http1 { socket: call.socket(), buffer, decoder }

@@ -1,39 +1,33 @@
 //! HTTP/2 towards endpoints: sessions that many requests share, and the calls made on them.
 
-use std::cell::{Cell, OnceCell, RefCell};
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::Poll;
 
-use bytes::Bytes;
 use clock::{Clock, Moment};
-use h2::Reason as Code;
-use h2::client::{ResponseFuture, SendRequest};
-use http::header::{HeaderValue, TE};
-use http::uri::{Authority, PathAndQuery, Scheme, Uri};
-use http::{Method, Request};
 use observe::Reason;
 use tokio::sync::Notify;
+use wire::Known;
 use wire::h1::Response;
+use wire::h2::{Code, Limits, RequestHead, lines};
 
 use super::error::NoConnection;
 use super::timer::ResponseTimer;
 use crate::io::buffer::Buffer;
 use crate::io::connection::Connection;
 use crate::io::deadline::Elapsed;
-use crate::io::h2::{Body, Io, Sender, header_map, pairs};
+use crate::io::h2::{HeadFault, Link, Progress, Slot, Stream};
 use crate::limits::{
     HTTP2_ENDPOINT_STREAM_WINDOW_BYTES, HTTP2_ENDPOINT_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES,
-    HTTP2_RESETS_REMEMBERED_MAX, HTTP2_SEND_BUFFER_BYTES, HTTP2_STREAMS_ASSUMED, RESPONSE_HEAD_BYTES_MAX,
+    HTTP2_STREAMS_ASSUMED, HTTP2_UNWRITTEN_BYTES_MAX, RESPONSE_HEAD_BYTES_MAX,
 };
 use crate::upstream::fault::{Fault, Retry};
 
 /// A connection to an endpoint that carries many requests at the same time.
 pub(crate) struct Session {
-    requests: SendRequest<Bytes>,
-    scheme: Scheme,
+    link: Rc<Link>,
+    is_https: bool,
     clock: Clock,
     /// Number of calls on it that have not ended.
     calls: Rc<Cell<usize>>,
@@ -48,9 +42,7 @@ pub(crate) struct Session {
 
 /// A request that has been made on a session.
 pub(crate) struct Call {
-    response: RefCell<ResponseFuture>,
-    body: OnceCell<Body>,
-    sender: Sender,
+    stream: Stream,
     _counted: Counted,
 }
 
@@ -126,35 +118,27 @@ impl Drop for Opening<'_> {
 
 impl Session {
     /// Starts HTTP/2 on a connection.
-    pub(super) async fn begin(
-        connection: Connection,
-        scheme: Scheme,
-        clock: Clock,
-    ) -> Result<Self, h2::Error> {
+    pub(super) fn begin(connection: Connection, is_https: bool, clock: Clock) -> Self {
         let opened = connection.opened;
-        let (requests, driver) = builder().handshake::<_, Bytes>(Io::of_endpoint(connection)).await?;
+        let link = Link::of_endpoint(connection, LIMITS, clock.clone());
         let retired = Rc::new(Cell::new(false));
-        let ended = Rc::clone(&retired);
-        tokio::task::spawn_local(async move {
-            // Each call gets the error itself.
-            let _ = driver.await;
-            ended.set(true);
-        });
-        let idle_since = Rc::new(Cell::new(opened));
-        Ok(Self {
-            requests,
-            scheme,
+        tokio::task::spawn_local(drive(Rc::clone(&link), Rc::clone(&retired)));
+        Self {
+            link,
+            is_https,
             clock,
             calls: Rc::default(),
             used: Cell::new(0),
             opened,
-            idle_since,
+            idle_since: Rc::new(Cell::new(opened)),
             retired,
-        })
+        }
     }
 
     fn has_room(&self) -> bool {
-        !self.retired.get() && self.calls.get() < self.requests.current_max_send_streams()
+        let allowed = self.link.with(|connection| connection.streams_allowed());
+        let allowed = allowed.map_or(HTTP2_STREAMS_ASSUMED, |streams| streams as usize);
+        !self.retired.get() && self.calls.get() < allowed
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -175,134 +159,95 @@ impl Session {
     /// Makes a request. `head` is written as HTTP/1; `te` announces that trailers are accepted; `is_all`
     /// says that there is no body.
     pub(crate) fn call(&self, head: &[u8], te: bool, is_all: bool) -> Result<Call, Fault> {
-        let request = request(head, &self.scheme, te).ok_or(Fault::never(Reason::BadTarget))?;
+        let request = RequestHead::of(head, self.is_https).ok_or(Fault::never(Reason::BadTarget))?;
         let counted = Counted::begin(self);
-        let sent = self.requests.clone().send_request(request, is_all);
-        let (response, sender) = sent.map_err(|_| {
-            self.retire();
-            Fault::unsent(Reason::UpstreamReset)
-        })?;
-        Ok(Call {
-            response: RefCell::new(response),
-            body: OnceCell::new(),
-            sender: Sender::new(sender, None),
-            _counted: counted,
-        })
+        let slot = Slot::of_method(request.method);
+        let fields = lines(head).filter(|(known, ..)| !matches!(known, Known::Host | Known::Te));
+        let opened = self.link.with(|connection| connection.open(request, fields, te, is_all, slot));
+        match opened {
+            Ok(key) if !self.link.has_ended() => {
+                Ok(Call { stream: Stream::new(Rc::clone(&self.link), key), _counted: counted })
+            }
+            _ => {
+                self.retire();
+                Err(Fault::unsent(Reason::UpstreamReset))
+            }
+        }
     }
 }
 
-/// Settings of the HTTP/2 library, with every bound set on purpose.
-fn builder() -> h2::client::Builder {
-    let mut builder = h2::client::Builder::new();
-    builder
-        .enable_push(false)
-        .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
-        .header_table_size(HTTP2_HEADER_TABLE_BYTES)
-        .initial_window_size(HTTP2_ENDPOINT_STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(HTTP2_ENDPOINT_WINDOW_BYTES)
-        .max_send_buffer_size(HTTP2_SEND_BUFFER_BYTES)
-        .initial_max_send_streams(HTTP2_STREAMS_ASSUMED)
-        .max_concurrent_reset_streams(HTTP2_RESETS_REMEMBERED_MAX);
-    builder
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.link.end_when_idle();
+    }
 }
 
-/// The HTTP/2 form of an HTTP/1 request head; none if HTTP/2 cannot express it.
-fn request(head: &[u8], scheme: &Scheme, te: bool) -> Option<Request<()>> {
-    let line_end = memchr::memchr(b'\r', head)?;
-    let mut words = head[..line_end].split(|&b| b == b' ');
-    let (method, target) = (words.next()?, words.next()?);
-    let mut fields = header_map(&head[line_end..]);
-    let host = fields.remove(http::header::HOST)?;
-    let mut uri = http::uri::Parts::default();
-    uri.scheme = Some(scheme.clone());
-    uri.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
-    uri.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
-    if let Some(id) = fields.get_mut("x-request-id") {
-        // The value never occurs again, so that it must not take room in the header compression table.
-        id.set_sensitive(true);
-    }
-    if te {
-        fields.insert(TE, HeaderValue::from_static("trailers"));
-    }
-    let mut request = Request::new(());
-    *request.method_mut() = Method::from_bytes(method).ok()?;
-    *request.uri_mut() = Uri::from_parts(uri).ok()?;
-    *request.headers_mut() = fields;
-    Some(request)
+/// Drives a session to its end. Each call finds out itself.
+async fn drive(link: Rc<Link>, retired: Rc<Cell<bool>>) {
+    let code = loop {
+        match poll_fn(|cx| link.poll_progress(cx)).await {
+            Progress::Goaway => {
+                retired.set(true);
+                link.end_when_idle();
+            }
+            Progress::Request => {}
+            Progress::Fault(fault) => break Some(fault.code),
+            Progress::End => break None,
+        }
+    };
+    retired.set(true);
+    link.close();
+    link.with(|connection| connection.abort(code.unwrap_or(Code::NO_ERROR)));
+    // Nothing of the endpoint is waited for.
+    poll_fn(|cx| Poll::Ready(link.poll_goodbye(cx).is_ready())).await;
 }
 
-/// Initial size of the buffer for a head; most heads fit.
-const HEAD_BYTES: usize = 512;
+/// Every bound of the protocol, set on purpose.
+const LIMITS: Limits = Limits {
+    streams_max: 0,
+    head_bytes_max: RESPONSE_HEAD_BYTES_MAX as u32,
+    table_bytes_max: HTTP2_HEADER_TABLE_BYTES,
+    stream_window_bytes: HTTP2_ENDPOINT_STREAM_WINDOW_BYTES,
+    stream_window_bytes_max: HTTP2_ENDPOINT_STREAM_WINDOW_BYTES,
+    connection_window_bytes: HTTP2_ENDPOINT_WINDOW_BYTES,
+    unwritten_bytes_max: HTTP2_UNWRITTEN_BYTES_MAX,
+};
 
 // === impl Call ===
 
 impl Call {
-    /// The stream for the body of the request.
-    pub(crate) fn sender(&self) -> &Sender {
-        &self.sender
+    /// Its stream, for the bodies of both directions.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
     }
 
-    /// The body of the response. It must not be called before the final head has come.
-    pub(crate) fn body(&self) -> &Body {
-        self.body.get().expect("content follows a head")
-    }
-
-    /// Waits for the next head, interim or final. It is written to `buffer` as HTTP/1, and parsed into
-    /// `response`.
+    /// Waits for the next head, interim or final. Its text is put at the front of `buffer`, its positions
+    /// into `response`.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
         buffer: &mut Buffer,
         timer: &ResponseTimer<'_>,
     ) -> Result<(), Fault> {
-        let mut head = Vec::with_capacity(HEAD_BYTES);
-        let written = match timer.within(|cx| self.poll_head(cx)).await {
-            Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),
-            Ok(Err(error)) => return Err(call_fault(&error)),
-            Ok(Ok(parts)) => {
-                let has_body = !parts.status.is_informational() && !self.body().is_end();
-                let fields = pairs(&parts.headers);
-                wire::h2::write_response_head(parts.status.as_u16(), fields, has_body, &mut head)
-            }
-        };
-        if written.and_then(|()| response.parse(&head)) != Ok(true) {
-            return Err(Fault::sent(Reason::UpstreamBadResponse));
+        match timer.within(|cx| self.stream.poll_head(cx, response, buffer)).await {
+            Err(Elapsed) => Err(Fault::sent(Reason::UpstreamReadTimeout)),
+            Ok(head) => head.map_err(fault_of),
         }
-        buffer.clear();
-        buffer.extend(&head);
-        Ok(())
-    }
-
-    fn poll_head(&self, cx: &mut Context<'_>) -> Poll<Result<http::response::Parts, h2::Error>> {
-        let mut response = self.response.borrow_mut();
-        if let Some(interim) = ready!(response.poll_informational(cx)) {
-            return Poll::Ready(interim.map(|interim| interim.into_parts().0));
-        }
-        let (parts, body) = ready!(Pin::new(&mut *response).poll(cx))?.into_parts();
-        // There is only one final head, so that this is set once.
-        let _ = self.body.set(Body::new(body));
-        Poll::Ready(Ok(parts))
     }
 }
 
-/// The fault for an error. A request that the endpoint has not processed may go to another endpoint (RFC
-/// 9113 section 8.7).
-fn call_fault(error: &h2::Error) -> Fault {
-    match error.reason() {
+/// The fault for a head that does not come. A request that the endpoint has not processed may go to another
+/// endpoint (RFC 9113 section 8.7).
+fn fault_of(fault: HeadFault) -> Fault {
+    match fault {
         // The code says that the endpoint is overloaded, and nothing about the connection.
-        Some(Code::REFUSED_STREAM) => Fault { reason: Reason::UpstreamReset, retry: Retry::Refused },
-        // The library ends streams with the endpoint's GOAWAY only if they are after the last one that it
-        // names: they have not been processed, whatever its code (RFC 9113 section 6.8).
-        Some(_) if error.is_go_away() && error.is_remote() => Fault::unsent(Reason::UpstreamReset),
-        Some(Code::PROTOCOL_ERROR) if error.is_library() => Fault::sent(Reason::UpstreamBadResponse),
-        None if is_malformed(error) => Fault::sent(Reason::UpstreamBadResponse),
-        _ => Fault::sent(Reason::UpstreamReset),
+        HeadFault::Reset(Some(Code::REFUSED_STREAM)) => {
+            Fault { reason: Reason::UpstreamReset, retry: Retry::Refused }
+        }
+        HeadFault::Unprocessed => Fault::unsent(Reason::UpstreamReset),
+        HeadFault::Malformed => Fault::sent(Reason::UpstreamBadResponse),
+        HeadFault::Reset(_) => Fault::sent(Reason::UpstreamReset),
     }
-}
-
-/// Whether [`Io`] refused the received frames.
-fn is_malformed(error: &h2::Error) -> bool {
-    error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::InvalidData)
 }
 
 impl Counted {

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use balance::{EndpointLimit, Limited, WorkerShare};
 use clock::{Clock, Moment};
-use http::uri::Scheme;
 use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
 use tokio::net::{TcpStream, UdpSocket};
@@ -272,9 +271,8 @@ impl Pool {
 
     async fn open_session(&self, endpoint: &Endpoint) -> Result<Session, NoConnection> {
         let pooled = self.open_from_any_source(endpoint, self.clock.now()).await?;
-        let scheme = if endpoint.protocol.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        let session = Session::begin(pooled.connection, scheme, self.clock.clone()).await;
-        session.map_err(|error| NoConnection::Failed(io::Error::other(error)))
+        let is_https = endpoint.protocol.tls.is_some();
+        Ok(Session::begin(pooled.connection, is_https, self.clock.clone()))
     }
 
     /// Opens a new connection for a tunnel or a stream, without the TLS and the protocol that requests to

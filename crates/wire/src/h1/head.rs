@@ -110,19 +110,23 @@ impl Fields {
 
     /// Reads all fields of a head, up to the empty line that ends it.
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'_>, bytes: &[u8]) -> Result<(), Stop> {
-        scanner.fields(|field| {
-            if self.entries.len() == FIELDS_MAX {
-                return Err(Malformed::TooManyFields);
+        scanner.fields(|field| self.push(field, bytes))
+    }
+
+    /// Adds the field after the others.
+    #[inline]
+    pub(crate) fn push(&mut self, field: Field, bytes: &[u8]) -> Result<(), Malformed> {
+        if self.entries.len() == FIELDS_MAX {
+            return Err(Malformed::TooManyFields);
+        }
+        if field.known != Known::Other {
+            self.note_known(field.known, self.entries.len());
+            if is_framing(field.known) {
+                self.note_framing(field.known, field.value(bytes))?;
             }
-            if field.known != Known::Other {
-                self.note_known(field.known, self.entries.len());
-                if is_framing(field.known) {
-                    self.note_framing(field.known, field.value(bytes))?;
-                }
-            }
-            self.entries.push(field);
-            Ok(())
-        })
+        }
+        self.entries.push(field);
+        Ok(())
     }
 
     /// Registers the field at an index of `entries`, so that `find` returns the first of its kind.

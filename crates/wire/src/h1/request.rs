@@ -151,13 +151,29 @@ impl Request {
         let found = scanner.skip_empty_lines();
         self.start = scanner.position();
         found?;
-        self.method = scanner.method()?;
-        self.target = scanner.target()?;
-        self.version = scanner.version()?;
-        scanner.line_end(Malformed::StartLine)?;
+        self.scan_line(&mut scanner)?;
         self.fields.scan(&mut scanner, bytes)?;
         self.len = scanner.position();
         Ok(())
+    }
+
+    fn scan_line(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Stop> {
+        self.method = scanner.method()?;
+        self.target = scanner.target()?;
+        self.version = scanner.version()?;
+        scanner.line_end(Malformed::StartLine)
+    }
+
+    /// Reads the request line at the front of a head whose fields come from elsewhere.
+    pub(crate) fn read_line(&mut self, head: &[u8]) -> Result<(), Malformed> {
+        self.start = 0;
+        self.scan_line(&mut Scanner::new(head)).map_err(Malformed::from)
+    }
+
+    /// Checks the head once its line and its fields are known.
+    pub(crate) fn settle(&mut self, head: &[u8], limits: RequestLimits) -> Result<(), Malformed> {
+        self.len = head.len();
+        too_long(head, 0, limits).map_or_else(|| self.finish(head), Err)
     }
 
     /// Determines form, host and expectation from the fields.

@@ -86,12 +86,28 @@ impl Response {
     fn scan(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let mut scanner = Scanner::new(bytes);
         scanner.skip_empty_lines()?;
-        self.version = scanner.version()?;
-        self.status = scanner.status()?;
-        self.reason = scanner.reason()?;
+        self.scan_line(&mut scanner)?;
         self.fields.scan(&mut scanner, bytes)?;
         self.len = scanner.position();
         Ok(())
+    }
+
+    fn scan_line(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Stop> {
+        self.version = scanner.version()?;
+        self.status = scanner.status()?;
+        self.reason = scanner.reason()?;
+        Ok(())
+    }
+
+    /// Reads the status line at the front of a head whose fields come from elsewhere.
+    pub(crate) fn read_line(&mut self, head: &[u8]) -> Result<(), Malformed> {
+        self.scan_line(&mut Scanner::new(head)).map_err(Malformed::from)
+    }
+
+    /// Checks the head once its line and its fields are known.
+    pub(crate) fn settle(&mut self, head: &[u8]) -> Result<(), Malformed> {
+        self.len = head.len();
+        self.finish(head)
     }
 }
 

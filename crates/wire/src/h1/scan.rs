@@ -45,6 +45,16 @@ impl From<Malformed> for Stop {
     }
 }
 
+impl From<Stop> for Malformed {
+    /// The fault of a line that is whole.
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Incomplete => Self::StartLine,
+            Stop::Malformed(fault) => fault,
+        }
+    }
+}
+
 impl<'a> Scanner<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }

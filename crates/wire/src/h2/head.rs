@@ -1,131 +1,355 @@
-//! Heads from HTTP/2 to HTTP/1 and back (RFC 9113 section 8.2 and 8.3, RFC 8441 section 4).
+//! Heads from header blocks: decoded into the form of HTTP/1, text and positions, without being parsed (RFC
+//! 9113 sections 8.2 and 8.3, RFC 8441 section 4).
 
-use crate::field::Known;
-use crate::h1::Malformed;
+use std::ops::Range;
 
-/// The pseudo-header fields of a request (RFC 9113 section 8.3.1).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Pseudo<'a> {
-    /// The field `:method`, such as `GET`.
-    pub method: &'a [u8],
-    /// The field `:authority`: host and port.
-    pub authority: Option<&'a [u8]>,
-    /// The field `:path`; none for CONNECT.
-    pub path: Option<&'a [u8]>,
-    /// The field `:protocol` of an extended CONNECT (RFC 8441).
-    pub protocol: Option<&'a [u8]>,
+use super::code::Code;
+use super::hpack::{BrokenBlock, Decoded, Decoder, ListTooLarge, Token};
+use super::priority::Priority;
+use crate::field::{Field, Known};
+use crate::h1::{Malformed, Request, RequestLimits, Response};
+
+/// The reason why a head is not one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeadFault {
+    /// It breaks a rule of HTTP/2: the stream is reset (RFC 9113 section 8.1.1).
+    Broken,
+    /// It breaks a rule that HTTP/1 has too, for which there is a response.
+    Malformed(Malformed),
 }
 
-/// Appends a request's head in the form of HTTP/1.1. `has_body` means that content may follow; without a
-/// `content-length` the head then has `transfer-encoding: chunked`.
-///
-/// An extended CONNECT for WebSocket becomes the `Upgrade` of RFC 6455 with `websocket_key`. A field with
-/// another meaning in HTTP/1 than in HTTP/2 is refused; the parser of the head checks the rest.
-///
-/// # Errors
-/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2), or a request that HTTP/1 cannot express.
-pub fn write_request_head<'a>(
-    pseudo: Pseudo<'_>,
-    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    has_body: bool,
-    websocket_key: &str,
-    out: &mut Vec<u8>,
-) -> Result<(), Malformed> {
-    let opens_websocket = match pseudo.protocol {
-        None => false,
-        Some(b"websocket") if pseudo.method == b"CONNECT" => true,
-        Some(_) => return Err(Malformed::Upgrade),
-    };
-    let target = match pseudo.path {
-        Some(path) => path,
-        None if pseudo.method == b"CONNECT" => pseudo.authority.unwrap_or_default(),
-        None => return Err(Malformed::Target),
-    };
-    if !is_text(pseudo.method) || !is_text(target) {
-        return Err(Malformed::Target);
+/// The result of reading a block: the fault of the connection, or of the head.
+pub(super) type Read<T> = Result<Result<T, HeadFault>, Code>;
+
+/// A request's head beside the positions of its fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RequestFacts {
+    pub(super) priority: Priority,
+}
+
+/// The form of the message around a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Framing {
+    /// No content follows.
+    pub(super) is_end: bool,
+    /// Bound of the head's length.
+    pub(super) head_bytes_max: usize,
+}
+
+impl From<ListTooLarge> for HeadFault {
+    fn from(_: ListTooLarge) -> Self {
+        Self::Malformed(Malformed::HeadTooLarge)
     }
-    out.extend_from_slice(if opens_websocket { b"GET" } else { pseudo.method });
-    out.push(b' ');
-    out.extend_from_slice(target);
-    out.extend_from_slice(b" HTTP/1.1\r\n");
-    if let Some(authority) = pseudo.authority {
-        write_line(b"host", authority, out)?;
+}
+
+impl From<Malformed> for HeadFault {
+    fn from(fault: Malformed) -> Self {
+        Self::Malformed(fault)
     }
-    let mut has_length = false;
-    let mut crumbs = Vec::new();
-    for (name, value) in fields {
-        let known = Known::of(name);
-        match (known, pseudo.authority) {
-            // RFC 9113 section 8.3.1: a server should treat a request as malformed if the two differ.
-            (Known::Host, Some(authority)) if !value.eq_ignore_ascii_case(authority) => {
-                return Err(Malformed::DuplicateHost);
+}
+
+impl From<BrokenBlock> for Code {
+    fn from(_: BrokenBlock) -> Self {
+        Self::COMPRESSION_ERROR
+    }
+}
+
+/// Positions of the pseudo-header fields of a request (RFC 9113 section 8.3.1), at the front of the text.
+#[derive(Debug, Default)]
+struct Pseudo {
+    method: Option<Range<usize>>,
+    scheme: Option<Range<usize>>,
+    authority: Option<Range<usize>>,
+    path: Option<Range<usize>>,
+    protocol: Option<Range<usize>>,
+}
+
+/// The head of a request while it is decoded.
+struct RequestReader<'r> {
+    request: &'r mut Request,
+    pseudo: Pseudo,
+    /// The request line has been written: fields follow.
+    has_line: bool,
+    opens_websocket: bool,
+    has_length: bool,
+    /// The value of `Cookie`. HTTP/2 may cut it into crumbs, HTTP/1 may not (RFC 9113 section 8.2.3).
+    cookie: Vec<u8>,
+    priority: Priority,
+}
+
+/// Reads the head of a request from a block into `head`, which must be empty, and `request`. `websocket_key`
+/// makes the key with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
+pub(super) fn read_request(
+    (decoder, block): (&mut Decoder, &[u8]),
+    (framing, limits): (Framing, RequestLimits),
+    websocket_key: impl FnOnce() -> String,
+    head: &mut Vec<u8>,
+    request: &mut Request,
+) -> Read<RequestFacts> {
+    request.fields.clear();
+    let mut reader = RequestReader {
+        request,
+        pseudo: Pseudo::default(),
+        has_line: false,
+        opens_websocket: false,
+        has_length: false,
+        cookie: Vec::new(),
+        priority: Priority::default(),
+    };
+    let decoded =
+        decoder.decode(block, framing.head_bytes_max, head, |head, field| reader.note(head, field))?;
+    Ok(decoded.and_then(|()| reader.finish(head, framing, limits, websocket_key)))
+}
+
+impl RequestReader<'_> {
+    fn note(&mut self, head: &mut Vec<u8>, field: Decoded) -> Result<(), HeadFault> {
+        if !field.name_is_valid || !field.value_is_valid {
+            return Err(HeadFault::Broken);
+        }
+        let known = match field.token {
+            Token::Field(known) => known,
+            Token::Cookie => Known::Other,
+            pseudo => return self.note_pseudo(pseudo, field.value),
+        };
+        let mut field = field;
+        if !self.has_line {
+            let before = field.name.start;
+            let now = self.write_line(head, before)?;
+            for range in [&mut field.name, &mut field.value] {
+                *range = range.start - before + now..range.end - before + now;
             }
-            (Known::Host, Some(_)) => continue,
-            // HTTP/2 may cut a cookie into crumbs, HTTP/1 may not (RFC 9113 section 8.2.3).
-            (Known::Other, _) if name == b"cookie" => {
-                crumbs.push(value);
-                continue;
+        }
+        let value = &head[field.value.clone()];
+        match known {
+            Known::Host => match self.request.fields.find(Known::Host) {
+                // RFC 9113 section 8.3.1: a server should treat a request as malformed if the two differ.
+                Some(first) if !value.eq_ignore_ascii_case(first.value(head)) => {
+                    return Err(Malformed::DuplicateHost.into());
+                }
+                Some(_) if self.pseudo.authority.is_some() => {
+                    head.truncate(field.name.start);
+                    return Ok(());
+                }
+                _ => {}
+            },
+            Known::ContentLength => self.has_length = true,
+            Known::Te if value != b"trailers" => return Err(HeadFault::Broken),
+            Known::Other if matches!(field.token, Token::Cookie) => {
+                if !self.cookie.is_empty() {
+                    self.cookie.extend_from_slice(b"; ");
+                }
+                self.cookie.extend_from_slice(value);
+                head.truncate(field.name.start);
+                return Ok(());
             }
-            (Known::ContentLength, _) => has_length = true,
-            (Known::Te, _) if value != b"trailers" => return Err(Malformed::ForbiddenField),
-            _ if is_forbidden(known) => return Err(Malformed::ForbiddenField),
+            Known::Other if &head[field.name.clone()] == b"priority" => {
+                self.priority = Priority::parse(value);
+            }
+            _ if is_forbidden(known) => return Err(HeadFault::Broken),
             _ => {}
         }
-        write_line(name, value, out)?;
+        Ok(self.request.fields.push(position(known, field), head)?)
     }
-    if !crumbs.is_empty() {
-        write_line(b"cookie", &crumbs.join(&b"; "[..]), out)?;
+
+    fn note_pseudo(&mut self, token: Token, value: Range<usize>) -> Result<(), HeadFault> {
+        let pseudo = &mut self.pseudo;
+        let place = match token {
+            Token::Method => &mut pseudo.method,
+            Token::Scheme => &mut pseudo.scheme,
+            Token::Authority => &mut pseudo.authority,
+            Token::Path => &mut pseudo.path,
+            Token::Protocol => &mut pseudo.protocol,
+            _ => return Err(HeadFault::Broken),
+        };
+        if self.has_line || place.replace(value).is_some() {
+            return Err(HeadFault::Broken);
+        }
+        Ok(())
     }
-    if opens_websocket {
-        write_line(b"connection", b"upgrade", out)?;
-        write_line(b"upgrade", b"websocket", out)?;
-        write_line(b"sec-websocket-key", websocket_key.as_bytes(), out)?;
-    } else if has_body && !has_length {
-        write_line(b"transfer-encoding", b"chunked", out)?;
+
+    /// Puts the request line and `Host` in the place of the pseudo-header fields, which are the first
+    /// `pseudo_len` bytes of `head`. Returns the position of what follows them.
+    fn write_line(&mut self, head: &mut Vec<u8>, pseudo_len: usize) -> Result<usize, HeadFault> {
+        self.has_line = true;
+        let line_start = head.len();
+        let pseudo = &self.pseudo;
+        let method = pseudo.method.clone().ok_or(HeadFault::Broken)?;
+        let is_connect = &head[method.clone()] == b"CONNECT";
+        if pseudo.protocol.is_some() && !is_connect {
+            return Err(HeadFault::Broken);
+        }
+        self.opens_websocket =
+            pseudo.protocol.clone().is_some_and(|protocol| &head[protocol] == b"websocket");
+        let is_plain_connect = is_connect && pseudo.protocol.is_none();
+        let target = if is_plain_connect { &pseudo.authority } else { &pseudo.path };
+        let target = target.clone().filter(|target| !target.is_empty()).ok_or(HeadFault::Broken)?;
+        if is_plain_connect == pseudo.scheme.is_some() || is_plain_connect && pseudo.path.is_some() {
+            return Err(HeadFault::Broken);
+        }
+        if is_connect && pseudo.protocol.is_some() && !self.opens_websocket {
+            return Err(Malformed::Upgrade.into());
+        }
+        if self.opens_websocket {
+            head.extend_from_slice(b"GET");
+        } else {
+            head.extend_from_within(method);
+        }
+        head.push(b' ');
+        head.extend_from_within(target);
+        head.extend_from_slice(b" HTTP/1.1\r\n");
+        let host_start = head.len() - line_start;
+        if let Some(authority) = pseudo.authority.clone() {
+            head.extend_from_slice(b"host: ");
+            head.extend_from_within(authority);
+            head.extend_from_slice(b"\r\n");
+        }
+        let line_len = head.len() - line_start;
+        move_to_front(head, pseudo_len, line_start);
+        self.request.read_line(&head[..line_len])?;
+        if pseudo.authority.is_some() {
+            let name = host_start..host_start + b"host".len();
+            let value = name.end + 2..line_len - 2;
+            self.request.fields.push(field(Known::Host, name, value, true), head)?;
+        }
+        Ok(line_len)
     }
-    out.extend_from_slice(b"\r\n");
-    Ok(())
+
+    fn finish(
+        mut self,
+        head: &mut Vec<u8>,
+        framing: Framing,
+        limits: RequestLimits,
+        websocket_key: impl FnOnce() -> String,
+    ) -> Result<RequestFacts, HeadFault> {
+        if !self.has_line {
+            let pseudo_len = head.len();
+            self.write_line(head, pseudo_len)?;
+        }
+        let fields = &mut self.request.fields;
+        if !self.cookie.is_empty() {
+            fields.push(add(Known::Other, (b"cookie", &self.cookie), head), head)?;
+        }
+        if self.opens_websocket {
+            let key = websocket_key();
+            fields.push(add(Known::Connection, (b"connection", b"upgrade"), head), head)?;
+            fields.push(add(Known::Upgrade, (b"upgrade", b"websocket"), head), head)?;
+            let name = b"sec-websocket-key";
+            fields.push(add(Known::of(name), (name, key.as_bytes()), head), head)?;
+        } else if !framing.is_end && !self.has_length {
+            let name = b"transfer-encoding";
+            fields.push(add(Known::TransferEncoding, (name, b"chunked"), head), head)?;
+        }
+        head.extend_from_slice(b"\r\n");
+        self.request.settle(head, limits)?;
+        Ok(RequestFacts { priority: self.priority })
+    }
 }
 
-/// Appends a response's head in the form of HTTP/1.1. `has_body` has the same meaning as in
-/// [`write_request_head`].
-///
-/// # Errors
-/// A field that HTTP/2 does not have (RFC 9113 section 8.2.2).
-pub fn write_response_head<'a>(
-    status: u16,
-    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    has_body: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), Malformed> {
-    out.extend_from_slice(b"HTTP/1.1 ");
-    out.extend_from_slice(itoa::Buffer::new().format(status).as_bytes());
-    out.extend_from_slice(b" \r\n");
+/// Moves the end of a text, from `end_start` on, to its front, where `front_len` bytes are dropped for it.
+fn move_to_front(text: &mut Vec<u8>, front_len: usize, end_start: usize) {
+    let end_len = text.len() - end_start;
+    if end_len > front_len {
+        text[front_len..].rotate_right(end_len);
+        text.drain(..front_len);
+        return;
+    }
+    text.copy_within(end_start.., 0);
+    text.copy_within(front_len..end_start, end_len);
+    text.truncate(end_start - front_len + end_len);
+}
+
+/// Appends a line to a head.
+fn add(known: Known, (name, value): (&[u8], &[u8]), head: &mut Vec<u8>) -> Field {
+    let start = head.len();
+    for part in [name, b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
+    let name = start..start + name.len();
+    field(known, name.clone(), name.end + 2..name.end + 2 + value.len(), true)
+}
+
+/// The positions of a decoded field.
+fn position(known: Known, decoded: Decoded) -> Field {
+    field(known, decoded.name, decoded.value, decoded.is_plain_name)
+}
+
+/// The positions of a line that begins with the name and ends with CRLF after the value.
+fn field(known: Known, name: Range<usize>, value: Range<usize>, plain_name: bool) -> Field {
+    Field {
+        start: name.start as u32,
+        end: value.end as u32 + 2,
+        name_len: name.len() as u16,
+        known,
+        plain_name,
+        value_start: value.start as u32,
+        value_end: value.end as u32,
+    }
+}
+
+/// Reads the head of a response from a block into `head`, which must be empty, and `response`.
+pub(super) fn read_response(
+    (decoder, block): (&mut Decoder, &[u8]),
+    framing: Framing,
+    head: &mut Vec<u8>,
+    response: &mut Response,
+) -> Read<()> {
+    response.fields.clear();
+    response.status = 0;
     let mut has_length = false;
-    for (name, value) in fields {
-        let known = Known::of(name);
-        if is_forbidden(known) {
-            return Err(Malformed::ForbiddenField);
+    let decoded = decoder.decode(block, framing.head_bytes_max, head, |head, field| {
+        if !field.name_is_valid || !field.value_is_valid {
+            return Err(HeadFault::Broken);
+        }
+        let known = match field.token {
+            Token::Field(known) => known,
+            Token::Cookie => Known::Other,
+            Token::Status if response.status == 0 => {
+                let line = field.name.start;
+                // The status line takes the place of the field.
+                let status = <[u8; 3]>::try_from(&head[field.value]).map_err(|_| HeadFault::Broken)?;
+                head.truncate(line);
+                head.extend_from_slice(b"HTTP/1.1 ");
+                head.extend_from_slice(&status);
+                head.extend_from_slice(b" \r\n");
+                return Ok(response.read_line(head)?);
+            }
+            _ => return Err(HeadFault::Broken),
+        };
+        if response.status == 0 || is_forbidden(known) {
+            return Err(HeadFault::Broken);
         }
         has_length |= known == Known::ContentLength;
-        write_line(name, value, out)?;
-    }
-    if has_body && !has_length {
-        write_line(b"transfer-encoding", b"chunked", out)?;
-    }
-    out.extend_from_slice(b"\r\n");
-    Ok(())
+        Ok(response.fields.push(position(known, field), head)?)
+    })?;
+    Ok(decoded.and_then(|()| {
+        // RFC 9113 section 8.6: there is no 101.
+        if matches!(response.status, 0 | 101) {
+            return Err(HeadFault::Broken);
+        }
+        if !framing.is_end && !has_length && response.status >= 200 {
+            let field = add(Known::TransferEncoding, (b"transfer-encoding", b"chunked"), head);
+            response.fields.push(field, head)?;
+        }
+        head.extend_from_slice(b"\r\n");
+        Ok(response.settle(head)?)
+    }))
 }
 
-/// Appends trailer fields as lines. Fields that frame or route a message are not allowed (RFC 9110 section
-/// 6.5.1).
-pub fn write_trailers<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>, out: &mut Vec<u8>) {
-    for (name, value) in fields {
-        let line = out.len();
-        if Known::of(name) != Known::Other || write_line(name, value, out).is_err() {
-            out.truncate(line);
+/// Reads trailers from a block, as lines. Fields that frame or route a message are not allowed (RFC 9110
+/// section 6.5.1), and are left out.
+pub(super) fn read_trailers(
+    (decoder, block): (&mut Decoder, &[u8]),
+    bytes_max: usize,
+    lines: &mut Vec<u8>,
+) -> Read<()> {
+    Ok(decoder.decode(block, bytes_max, lines, |lines, field| {
+        match field.token {
+            Token::Field(Known::Other) if field.name_is_valid && field.value_is_valid => {}
+            Token::Field(_) | Token::Cookie => lines.truncate(field.name.start),
+            _ => return Err(HeadFault::Broken),
         }
-    }
+        Ok(())
+    })?)
 }
 
 /// The fields of a head or of trailers in the form of HTTP/1, without those that HTTP/2 has no use for (RFC
@@ -158,126 +382,4 @@ fn is_forbidden(known: Known) -> bool {
             | Known::TransferEncoding
             | Known::Upgrade
     )
-}
-
-/// Writes a line. A value with a line break is refused, because it would be two lines; a value with white
-/// space at an end is malformed (RFC 9113 section 8.2.1).
-fn write_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    if name.is_empty() || !name.iter().all(|&b| IN_NAME[b as usize]) {
-        return Err(Malformed::FieldName);
-    }
-    let is_blank = |end: Option<&u8>| matches!(end, Some(b' ' | b'\t'));
-    if is_blank(value.first()) || is_blank(value.last()) || memchr::memchr3(b'\r', b'\n', 0, value).is_some()
-    {
-        return Err(Malformed::FieldValue);
-    }
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
-    Ok(())
-}
-
-/// The bytes that a name may contain: no upper-case letters (RFC 9113 section 8.2.1).
-static IN_NAME: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let b = byte as u8;
-        table[byte] = b.is_ascii_graphic() && b != b':' && !b.is_ascii_uppercase();
-        byte += 1;
-    }
-    table
-};
-
-/// Whether a text is allowed in a request line.
-fn is_text(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(|&b| b > b' ' && b != 0x7f)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Fields = [(&'static [u8], &'static [u8])];
-
-    fn head(pseudo: Pseudo<'_>, fields: &Fields, has_body: bool) -> Result<String, Malformed> {
-        let mut out = Vec::new();
-        write_request_head(pseudo, fields.iter().copied(), has_body, "a2V5", &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
-    }
-
-    const GET: Pseudo<'_> =
-        Pseudo { method: b"GET", authority: Some(b"a.test"), path: Some(b"/x?y"), protocol: None };
-
-    #[test]
-    fn a_request_reads_as_http_1() {
-        assert_eq!(
-            head(GET, &[(b"accept", b"*/*")], false).unwrap(),
-            "GET /x?y HTTP/1.1\r\nhost: a.test\r\naccept: */*\r\n\r\n"
-        );
-        assert_eq!(
-            head(Pseudo { authority: None, ..GET }, &[(b"host", b"b.test"), (b"te", b"trailers")], true)
-                .unwrap(),
-            "GET /x?y HTTP/1.1\r\nhost: b.test\r\nte: trailers\r\ntransfer-encoding: chunked\r\n\r\n"
-        );
-        assert_eq!(
-            head(GET, &[(b"host", b"A.test"), (b"content-length", b"3")], true).unwrap(),
-            "GET /x?y HTTP/1.1\r\nhost: a.test\r\ncontent-length: 3\r\n\r\n"
-        );
-        assert_eq!(
-            head(GET, &[(b"cookie", b"a=1"), (b"x", b"y"), (b"cookie", b"b=2")], false).unwrap(),
-            "GET /x?y HTTP/1.1\r\nhost: a.test\r\nx: y\r\ncookie: a=1; b=2\r\n\r\n"
-        );
-    }
-
-    #[test]
-    fn an_extended_connect_becomes_an_upgrade() {
-        let connect = Pseudo { method: b"CONNECT", protocol: Some(b"websocket"), ..GET };
-        assert_eq!(
-            head(connect, &[(b"sec-websocket-version", b"13")], true).unwrap(),
-            "GET /x?y HTTP/1.1\r\nhost: a.test\r\nsec-websocket-version: 13\r\nconnection: upgrade\r\n\
-             upgrade: websocket\r\nsec-websocket-key: a2V5\r\n\r\n"
-        );
-        assert_eq!(head(Pseudo { protocol: Some(b"x"), ..connect }, &[], true), Err(Malformed::Upgrade));
-    }
-
-    #[test]
-    fn what_would_mean_something_else_is_refused() {
-        let cases: &[(&Fields, Malformed)] = &[
-            (&[(b"connection", b"close")], Malformed::ForbiddenField),
-            (&[(b"transfer-encoding", b"chunked")], Malformed::ForbiddenField),
-            (&[(b"te", b"gzip")], Malformed::ForbiddenField),
-            (&[(b"host", b"evil.test")], Malformed::DuplicateHost),
-            (&[(b"x", b"1\r\ny: 2")], Malformed::FieldValue),
-            (&[(b"x", b"1\ny: 2")], Malformed::FieldValue),
-            (&[(b"x", b" 1")], Malformed::FieldValue),
-            (&[(b"x", b"1\t")], Malformed::FieldValue),
-            (&[(b"x", b" ")], Malformed::FieldValue),
-            (&[(b"x\r\ny", b"1")], Malformed::FieldName),
-            (&[(b"X", b"1")], Malformed::FieldName),
-            (&[(b"x:", b"1")], Malformed::FieldName),
-        ];
-        for (fields, why) in cases {
-            assert_eq!(head(GET, fields, false), Err(*why), "{fields:?}");
-        }
-        for path in [&b""[..], b"/ HTTP/1.1\r\nx: y", b"/a b"] {
-            assert_eq!(head(Pseudo { path: Some(path), ..GET }, &[], false), Err(Malformed::Target));
-        }
-    }
-
-    #[test]
-    fn lines_lose_what_http_2_does_not_have() {
-        let head =
-            b"HTTP/1.1 200 OK: fine\r\nConnection: close\r\nX-A:  b \r\nSec-WebSocket-Accept: c\r\nTransfer-Encoding: chunked\r\n\r\n";
-        assert_eq!(lines(head).collect::<Vec<_>>(), [(Known::Other, &b"X-A"[..], &b"b"[..])]);
-    }
-
-    #[test]
-    fn trailers_do_not_frame() {
-        let mut out = Vec::new();
-        let fields: &Fields = &[(b"grpc-status", b"0"), (b"content-length", b"3"), (b"x", b"\n")];
-        write_trailers(fields.iter().copied(), &mut out);
-        assert_eq!(out, b"grpc-status: 0\r\n");
-    }
 }

@@ -1,13 +1,30 @@
-//! HTTP/2 (RFC 9113) at its border: heads translated to and from HTTP/1, and the detection of floods.
+//! HTTP/2 (RFC 9113): frames, header compression, streams and flow control, without sockets and clocks.
 //!
-//! All protocols share one form of a head, that of HTTP/1: a head of HTTP/2 is written in this form and
-//! parsed by the same strict parser as every other head, so nothing can be smuggled through the translation.
-//! Frames, flow control and header compression belong to the `h2` crate.
+//! [`Connection`] is either side of a connection. It is given the bytes that have arrived and says what they
+//! mean, [`Event`] by [`Event`]; what is to be sent gathers in it as frames until the owner of the socket
+//! writes them. Heads have the one form that the proxy has for them, whatever the protocol: lines of text and
+//! their positions. They are decoded into that form and encoded from it.
 
+pub mod hpack;
+
+mod code;
+mod connection;
 mod flood;
+mod frame;
 mod head;
-mod pseudo;
+mod incoming;
+mod outgoing;
+mod priority;
+mod settings;
+mod stream;
+#[cfg(test)]
+mod tests;
 
-pub use flood::{Begun, Flood, FloodGuard};
-pub use head::{Pseudo, lines, write_request_head, write_response_head, write_trailers};
-pub use pseudo::{ForeignPseudo, ResponseGuard};
+pub use code::Code;
+pub use connection::{Connection, Event, Fault, Opened};
+pub use flood::Begun;
+pub use head::lines;
+pub use outgoing::{Gone, RequestHead};
+pub use priority::Priority;
+pub use settings::Limits;
+pub use stream::{Key, Reset, Side};

@@ -5,11 +5,12 @@ use std::time::Duration;
 use wire::cache::{self, Directives, Freshness, Head, Policy, RequestDirectives, Times, Validators, Vary};
 use wire::client_hello::{self, HELLO_BYTES_MAX, Peek};
 use wire::h1::{
-    Body, BodyDecoder, Decoded, Fields, RequestLimits, TargetForm, Version, parse_request, parse_response,
+    Body, BodyDecoder, Decoded, Fields, Request, RequestLimits, TargetForm, Version, parse_request,
+    parse_response,
 };
-use wire::h2::Pseudo;
+use wire::h2::{Connection, Event, Key, Limits};
 use wire::proxy_protocol::{self, Carrier, HEADER_BYTES_MAX, Header};
-use wire::{h2, host, path};
+use wire::{host, path};
 
 const LIMITS: RequestLimits = RequestLimits { line_bytes_max: 1024, head_bytes_max: 4096 };
 
@@ -162,22 +163,77 @@ pub(crate) fn proxy_header(input: &[u8]) {
     }
 }
 
-/// An accepted HTTP/2 request is a single request in HTTP/1, with the same method, target, host and fields.
-/// The input's parts, which 0xff ends, are method, authority and path, then names and values.
+/// A server's side of HTTP/2 after the client's preface and settings.
+fn http2_server() -> Connection<()> {
+    let limits = Limits {
+        streams_max: 8,
+        head_bytes_max: LIMITS.head_bytes_max as u32,
+        table_bytes_max: 4096,
+        stream_window_bytes: 1 << 16,
+        stream_window_bytes_max: 1 << 16,
+        connection_window_bytes: 1 << 16,
+        unwritten_bytes_max: 1 << 16,
+    };
+    let mut connection = Connection::server(limits, Duration::ZERO);
+    let mut begin = &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"[..];
+    while connection.receive(&mut begin, Duration::ZERO).expect("a preface and settings").is_some() {}
+    connection
+}
+
+/// A frame that opens stream 1.
+fn http2_headers(fields: &[(&[u8], &[u8])], is_end: bool) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in fields {
+        // A literal that is not stored (RFC 7541 section 6.2.2).
+        block.push(0);
+        for text in [name, value] {
+            // A length (RFC 7541 section 5.1), then the text as it is.
+            let mut left = text.len();
+            block.push(left.min(0x7f) as u8);
+            if left >= 0x7f {
+                left -= 0x7f;
+                while left >= 0x80 {
+                    block.push(left as u8 | 0x80);
+                    left >>= 7;
+                }
+                block.push(left as u8);
+            }
+            block.extend_from_slice(text);
+        }
+    }
+    let flags = 4 | u8::from(is_end);
+    let mut frame = vec![0, (block.len() >> 8) as u8, block.len() as u8, 1, flags, 0, 0, 0, 1];
+    frame.extend_from_slice(&block);
+    frame
+}
+
+/// An accepted HTTP/2 request is a single request in HTTP/1, with the same method, target, host and fields,
+/// and a parser finds all of it at the same positions. The input's parts, which 0xff ends, are method,
+/// authority and path, then names and values.
 pub(crate) fn http2_head(input: &[u8]) {
     let mut parts = input.split(|&b| b == 0xff);
     let mut part = || parts.next().unwrap_or_default();
     let (method, authority, target) = (part(), part(), part());
     let rest: Vec<&[u8]> = parts.collect();
     let named: Vec<(&[u8], &[u8])> = rest.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
-    let pseudo = Pseudo { method, authority: Some(authority), path: Some(target), ..Pseudo::default() };
-    let mut head = Vec::new();
+    let pseudo: [(&[u8], &[u8]); 4] =
+        [(b":method", method), (b":scheme", b"http"), (b":authority", authority), (b":path", target)];
     let has_body = input.len().is_multiple_of(2);
-    if h2::write_request_head(pseudo, named.iter().copied(), has_body, "", &mut head).is_err() {
+    let frame = http2_headers(&[&pseudo, &named[..]].concat(), !has_body);
+    if frame.len() > 1 << 14 {
         return;
     }
-    let Ok(request) = parse_request(&head, LIMITS, Fields::default()) else { return };
-    let request = request.expect("a head is written with its end");
+    let (mut connection, mut rest) = (http2_server(), &frame[..]);
+    let event = connection.receive(&mut rest, Duration::ZERO).expect("a frame that is whole");
+    assert!(matches!(event, Some(Event::Request)) && rest.is_empty());
+    let (mut head, mut request) = (Vec::new(), Request::default());
+    let into = (&mut head, &mut request);
+    let opened = connection.request(LIMITS, || "a2V5".to_owned(), into, ()).expect("a block that is whole");
+    if !opened.is_some_and(|opened| opened.head.is_ok()) {
+        return;
+    }
+    let parsed = parse_request(&head, LIMITS, Fields::default());
+    assert_eq!(parsed, Ok(Some(request.clone())), "{:?}", String::from_utf8_lossy(&head));
     assert_eq!(request.len, head.len(), "one head became two");
     let without_fragment = target.split(|&b| b == b'#').next().unwrap_or_default();
     assert_eq!((&head[request.method.clone()], &head[request.target.clone()]), (method, without_fragment));
@@ -194,18 +250,57 @@ pub(crate) fn http2_head(input: &[u8]) {
     assert!(!request.fields.chunked || has_body);
 }
 
-/// The result for a series of frames does not depend on how they are cut.
+/// What frames mean does not depend on how they are cut.
 pub(crate) fn http2_frames(input: &[u8]) {
-    let follow = |size| {
-        let mut guard = h2::FloodGuard::new(Duration::ZERO);
-        let fine = input.chunks(size).all(|piece| guard.received(piece, Duration::ZERO).is_ok());
-        let malformed: u32 = input.chunks(size).map(|piece| guard.sent(piece)).sum();
-        (fine, malformed)
+    let follow = |size: usize| {
+        let (mut connection, mut pending) = (http2_server(), Vec::new());
+        let (mut said, mut contents) = (Vec::new(), Vec::new());
+        for piece in input.chunks(size) {
+            pending.extend_from_slice(piece);
+            let mut bytes = &pending[..];
+            loop {
+                let said_now = match connection.receive(&mut bytes, Duration::ZERO) {
+                    Ok(None) => break,
+                    Ok(Some(Event::Data { key, content, is_end })) => {
+                        contents.push((key, content.to_vec()));
+                        if !is_end {
+                            continue;
+                        }
+                        format!("the end of {key:?}")
+                    }
+                    Ok(Some(event @ Event::Request)) => {
+                        let (mut head, mut request) = (Vec::new(), Request::default());
+                        let into = (&mut head, &mut request);
+                        let opened = connection.request(LIMITS, String::new, into, ());
+                        format!("{event:?} {opened:?} {:?}", String::from_utf8_lossy(&head))
+                    }
+                    Ok(Some(event)) => format!("{event:?}"),
+                    Err(fault) => {
+                        said.push(format!("{fault:?}"));
+                        return (said, joined(&contents), connection.unwritten().to_vec());
+                    }
+                };
+                said.push(said_now);
+            }
+            let left = bytes.len();
+            pending.drain(..pending.len() - left);
+        }
+        (said, joined(&contents), connection.unwritten().to_vec())
     };
-    let (whole, cut) = (follow(input.len().max(1)), follow(1));
-    // Requests in one piece also pay for the frames before and after them.
-    assert!(whole.0 || !cut.0);
-    assert_eq!(whole.1, cut.1);
+    assert_eq!(follow(input.len().max(1)), follow(1));
+}
+
+/// The content of each stream in one piece.
+fn joined(contents: &[(Key, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+    let mut streams: Vec<(String, Vec<u8>)> = Vec::new();
+    for (key, content) in contents {
+        let name = format!("{key:?}");
+        match streams.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, all)) => all.extend_from_slice(content),
+            None => streams.push((name, content.clone())),
+        }
+    }
+    streams
 }
 
 /// The input is a request head and the head of its response. The stored head of the response, and the

@@ -112,15 +112,17 @@ fn wanted(arguments: &[OsString]) -> Vec<&'static Case> {
 }
 
 fn play(cases: &[&Case], is_interrupted: impl Fn() -> bool) -> ExitCode {
-    let mut failed = false;
+    let mut failures = Vec::new();
     for case in cases {
-        failed |= !case.passes();
+        failures.extend(case.fault());
         if is_interrupted() {
             eprintln!("interrupted");
             return ExitCode::FAILURE;
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    // Again at the end, where it is seen.
+    failures.iter().for_each(|failure| eprintln!("{failure}"));
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 // === impl Case ===
@@ -130,10 +132,10 @@ impl Case {
         format!("field case {}", self.name)
     }
 
-    /// Runs it and says in a line how that went.
-    fn passes(&self) -> bool {
+    /// Runs it and says in a line how that went. Returns that line if it failed.
+    fn fault(&self) -> Option<String> {
         if !self.needs.iter().all(|need| need.is_met(&self.full_name())) {
-            return true;
+            return None;
         }
         let begun = Instant::now();
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -142,13 +144,15 @@ impl Case {
             page::write(self.name, &section)
         }));
         let seconds = begun.elapsed().as_secs_f64();
-        match &result {
-            Ok(Ok(())) => println!("field case {} ... ok ({seconds:.0} s)", self.name),
-            Ok(Err(error)) => println!("field case {} ... FAILED ({seconds:.0} s): {error:#}", self.name),
+        let (outcome, why) = match &result {
+            Ok(Ok(())) => ("ok", String::new()),
+            Ok(Err(error)) => ("FAILED", format!(": {error:#}")),
             // The hook has said why.
-            Err(_) => println!("field case {} ... FAILED ({seconds:.0} s)", self.name),
-        }
-        matches!(result, Ok(Ok(())))
+            Err(_) => ("FAILED", String::new()),
+        };
+        let line = format!("{} ... {outcome} ({seconds:.0} s){why}", self.full_name());
+        println!("{line}");
+        (outcome != "ok").then_some(line)
     }
 }
 

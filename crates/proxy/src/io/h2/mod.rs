@@ -1,12 +1,8 @@
-//! HTTP/2 (RFC 9113) around the `h2` crate: sockets, streams and content, as both sides and the path of a
-//! request use them.
+//! HTTP/2 on a socket: a [`Link`] is the connection, a [`Stream`] one request on it. The protocol is
+//! `wire::h2`'s.
 
-mod body;
-mod credit;
-mod io;
+mod link;
 mod stream;
 
-pub(crate) use body::{Body, Content, Sender, header_map, pairs};
-pub(crate) use credit::Credit;
-pub(crate) use io::{Io, Seen};
-pub(crate) use stream::Stream;
+pub(crate) use link::{Link, Progress, Slot};
+pub(crate) use stream::{Broken, HeadFault, Stream};

@@ -1,103 +1,311 @@
-//! One request of a client on an HTTP/2 connection.
+//! One request on a connection, as the tasks at either end of it see it.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use bytes::Bytes;
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream};
-use http::{Response, StatusCode};
+use bytes::{Buf, Bytes};
+use wire::h1::Response;
+use wire::h2::{Code, Key, Side, lines};
 
-use super::body::{Body, Sender, header_map};
-use super::credit::Credit;
+use super::link::{Link, LinkEnd, Slot, State};
+use crate::io::buffer::Buffer;
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::pace::Direction;
 
-/// A stream, as the request on it sees it.
+/// A stream. The request of a client, or a request to an endpoint; when it is dropped before its end, it is
+/// reset.
 pub(crate) struct Stream {
-    /// Content of the request.
-    pub(crate) body: Body,
-    respond: RefCell<SendResponse<Bytes>>,
-    sender: OnceCell<Sender>,
-    credit: Rc<Credit>,
+    link: Rc<Link>,
+    key: Key,
     /// The side that reset the stream first, if any.
-    broken_off: Cell<Option<By>>,
+    broken_off: Cell<Option<Side>>,
 }
 
-/// A side that resets a stream.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Client,
-    Us,
+/// The stream has been reset, or the connection has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Broken;
+
+/// The reason why the head of a response does not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadFault {
+    /// The endpoint has reset the stream with this code, or the connection has ended.
+    Reset(Option<Code>),
+    /// The endpoint has said that it has not processed the request.
+    Unprocessed,
+    /// The endpoint has broken the protocol.
+    Malformed,
 }
 
 impl Stream {
-    pub(crate) fn new(body: RecvStream, respond: SendResponse<Bytes>, credit: Rc<Credit>) -> Self {
-        Self {
-            body: Body::new(body),
-            respond: RefCell::new(respond),
-            sender: OnceCell::new(),
-            credit,
-            broken_off: Cell::new(None),
+    pub(crate) fn new(link: Rc<Link>, key: Key) -> Self {
+        Self { link, key, broken_off: Cell::new(None) }
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.link.with_state(act)
+    }
+
+    // === Receiving ===
+
+    /// The next piece of the content; none at its end, which trailers may follow. A consumed piece is
+    /// acknowledged by [`release`](Self::release).
+    pub(crate) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        self.poll_slot(cx, |slot| match slot.content.is_empty() {
+            false => Some(Some(Bytes::from(std::mem::take(&mut slot.content)))),
+            true => slot.has_end.then_some(None),
+        })
+        .map(Result::transpose)
+    }
+
+    /// Ready when there is a next piece to take; false where the content has ended, which trailers may
+    /// follow.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let is_ready = |slot: &mut Slot| match slot.content.is_empty() {
+            false => Some(true),
+            true => slot.has_end.then_some(false),
+        };
+        // Who takes the next piece finds the error.
+        self.poll_slot(cx, is_ready).map(|ready| ready.unwrap_or(true))
+    }
+
+    /// The trailers, as lines of HTTP/1.
+    pub(crate) fn poll_trailers(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Broken>> {
+        self.poll_slot(cx, |slot| slot.has_end.then(|| std::mem::take(&mut slot.trailers)))
+    }
+
+    /// Waits for the peer until `look` finds something in the slot.
+    fn poll_slot<R>(
+        &self,
+        cx: &mut Context<'_>,
+        look: impl FnOnce(&mut Slot) -> Option<R>,
+    ) -> Poll<Result<R, Broken>> {
+        let state = &mut *self.link.state.borrow_mut();
+        let is_over = state.end.is_some() || state.connection.reset_of(self.key).is_some();
+        let Some(slot) = state.connection.data(self.key) else { return Poll::Ready(Err(Broken)) };
+        match look(slot) {
+            Some(found) => Poll::Ready(Ok(found)),
+            None if is_over => Poll::Ready(Err(Broken)),
+            None => {
+                remember(&mut slot.reader, cx);
+                Poll::Pending
+            }
         }
     }
 
-    /// Sends an interim response.
-    pub(crate) fn inform(&self, status: u16, head: &[u8]) -> Result<(), h2::Error> {
-        self.respond.borrow_mut().send_informational(response(status, head))
+    /// The next piece, if it has arrived.
+    pub(crate) fn data_now(&self) -> Option<Result<Bytes, Broken>> {
+        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
     }
 
-    /// Sends the final response's head; `end` where nothing follows it.
-    pub(crate) fn respond(&self, status: u16, head: &[u8], end: bool) -> Result<(), h2::Error> {
-        let stream = self.respond.borrow_mut().send_response(response(status, head), end)?;
-        // The crate allows the head to be sent once.
-        let _ = self.sender.set(Sender::new(stream, Some(Rc::clone(&self.credit))));
-        Ok(())
+    /// Grants the peer as many bytes again.
+    pub(crate) fn release(&self, len: usize) {
+        self.with(|state| state.connection.note_read(self.key, len));
     }
 
-    /// The sender of the response's content, once its head has been sent.
-    pub(crate) fn sender(&self) -> &Sender {
-        self.sender.get().expect("content follows a head")
+    /// Notes that the head of the request was all.
+    pub(crate) fn note_end(&self) {
+        if let Some(slot) = self.link.state.borrow_mut().connection.data(self.key) {
+            slot.has_end = true;
+        }
     }
 
-    /// Ready when the client has reset the stream, or the connection has ended.
-    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let reset = match self.sender.get() {
-            Some(sender) => sender.poll_reset(cx),
-            None => self.respond.borrow_mut().poll_reset(cx),
+    /// Whether neither content nor trailers follow.
+    pub(crate) fn is_end(&self) -> bool {
+        let state = &mut *self.link.state.borrow_mut();
+        let slot = state.connection.data(self.key);
+        slot.is_some_and(|slot| slot.has_end && slot.content.is_empty() && slot.trailers.is_empty())
+    }
+
+    /// The next head of a response, interim or final. It is put into `response`, its text into `buffer`.
+    pub(crate) fn poll_head(
+        &self,
+        cx: &mut Context<'_>,
+        response: &mut Response,
+        buffer: &mut Buffer,
+    ) -> Poll<Result<(), HeadFault>> {
+        let found = self.poll_slot(cx, |slot| (!slot.heads.is_empty()).then(|| slot.heads.remove(0)));
+        match found {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(Broken)) => Poll::Ready(Err(self.head_fault())),
+            Poll::Ready(Ok(mut head)) => {
+                std::mem::swap(response, &mut head.response);
+                buffer.clear();
+                buffer.extend(&head.bytes);
+                self.link.state.borrow_mut().keep(head);
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
+    fn head_fault(&self) -> HeadFault {
+        let state = self.link.state.borrow();
+        match state.connection.reset_of(self.key) {
+            Some(reset) if reset.is_unprocessed => HeadFault::Unprocessed,
+            Some(reset) if reset.by == Side::Peer => HeadFault::Reset(Some(reset.code)),
+            Some(_) => HeadFault::Malformed,
+            None if state.end == Some(LinkEnd::Fault) => HeadFault::Malformed,
+            None => HeadFault::Reset(None),
+        }
+    }
+
+    // === Sending ===
+
+    /// Sends the head of a response, interim or final; `end` where nothing follows it.
+    pub(crate) fn respond(&self, status: u16, head: &[u8], end: bool) -> Result<(), Broken> {
+        self.with(|state| state.connection.respond(self.key, status, lines(head), end).map_err(|_| Broken))
+    }
+
+    /// Room for content that is read and handed over at once, in bytes: content that is read without room
+    /// would be buffered for as long as the peer likes.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        self.with(|state| self.poll_room_in(state, cx))
+    }
+
+    fn poll_room_in(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        if state.end.is_some() || !state.connection.may_send(self.key) {
+            return Poll::Ready(Err(Broken));
+        }
+        let has_turn = state.connection.data(self.key).is_some_and(|slot| slot.has_turn);
+        let room = state.room(self.key, has_turn);
+        if room > 0 {
+            return Poll::Ready(Ok(room));
+        }
+        let is_held_by_peer = state.connection.is_held_by_peer(self.key);
+        if let Some(slot) = state.connection.data(self.key) {
+            remember(&mut slot.writer, cx);
+            slot.has_turn = false;
+        }
+        if !is_held_by_peer {
+            state.wait_for_turn(self.key);
+        }
+        if has_turn {
+            state.pass_turn();
+        }
+        Poll::Pending
+    }
+
+    /// Hands over `content` piece by piece, as there is room; the pieces are removed from `content`. With the
+    /// last one the stream ends if `end`.
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        content: &mut impl Buf,
+        end: bool,
+    ) -> Poll<Result<(), Broken>> {
+        self.with(|state| {
+            while content.has_remaining() {
+                let room = match self.poll_room_in(state, cx) {
+                    Poll::Ready(Ok(room)) => room,
+                    Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
+                    Poll::Pending => return Poll::Pending,
+                };
+                let chunk = content.chunk();
+                let now = &chunk[..chunk.len().min(room)];
+                let is_last = end && now.len() == content.remaining();
+                let len = state.connection.send(self.key, now, is_last).map_err(|_| Broken)?;
+                content.advance(len);
+                state.give_up_turn(self.key);
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
+    /// The same, within the timeout between two grants of room by the peer.
+    pub(crate) async fn send(
+        &self,
+        content: &mut impl Buf,
+        end: bool,
+        timeout: Duration,
+        deadline: &Deadline,
+    ) -> Result<Result<(), Broken>, Elapsed> {
+        let mut left = content.remaining();
+        let poll = |cx: &mut Context<'_>| {
+            let sent = self.poll_send(cx, content, end);
+            if content.remaining() < left {
+                deadline.note_passed(Direction::Write, left - content.remaining());
+                left = content.remaining();
+                if sent.is_pending() {
+                    deadline.start_paced(Direction::Write, timeout);
+                }
+            }
+            sent
         };
-        reset.map(|_| self.note_broken_off(By::Client))
+        deadline.within_paced(Direction::Write, timeout, poll, |_| 0).await
+    }
+
+    /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
+    pub(crate) fn finish(&self, trailers: &[u8]) -> Result<(), Broken> {
+        let sent = self.with(|state| match trailers {
+            [] => state.connection.send(self.key, &[], true).map(|_| ()),
+            trailers => state.connection.send_trailers(self.key, lines(trailers)),
+        });
+        sent.map_err(|_| Broken)
+    }
+
+    // === The early end ===
+
+    /// Ready when the peer has reset the stream, or the connection has ended.
+    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.note_gone() {
+            return Poll::Ready(());
+        }
+        if let Some(slot) = self.link.state.borrow_mut().connection.data(self.key) {
+            remember(&mut slot.watcher, cx);
+        }
+        Poll::Pending
     }
 
     /// Whether the client has reset the stream before its response had ended.
     pub(crate) fn was_cancelled(&self) -> bool {
-        // The check notes the reset.
-        let _ = self.is_gone();
-        self.broken_off.get() == Some(By::Client)
+        self.note_gone();
+        self.broken_off.get() == Some(Side::Peer)
     }
 
-    fn is_gone(&self) -> bool {
-        self.poll_gone(&mut Context::from_waker(Waker::noop())).is_ready()
-    }
-
-    fn note_broken_off(&self, by: By) {
-        self.broken_off.set(self.broken_off.get().or(Some(by)));
+    /// Notes who has ended the stream early, if it has been.
+    fn note_gone(&self) -> bool {
+        let state = self.link.state.borrow();
+        let by = match state.connection.reset_of(self.key) {
+            Some(reset) => Some(reset.by),
+            None => (state.end.is_some() && state.connection.may_send(self.key)).then_some(Side::Peer),
+        };
+        self.broken_off.set(self.broken_off.get().or(by));
+        by.is_some()
     }
 
     /// Resets the stream.
-    pub(crate) fn reset(&self, reason: Reason) {
-        if !self.is_gone() {
-            self.note_broken_off(By::Us);
-        }
-        match self.sender.get() {
-            Some(sender) => sender.reset(reason),
-            None => self.respond.borrow_mut().send_reset(reason),
+    pub(crate) fn reset(&self, code: Code) {
+        self.note_gone();
+        self.with(|state| state.connection.reset(self.key, code));
+        self.note_gone();
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.with(|state| {
+            state.give_up_turn(self.key);
+            state.connection.release(self.key);
+        });
+    }
+}
+
+impl State {
+    /// Leaves the next turn to another stream.
+    fn give_up_turn(&mut self, key: Key) {
+        let had_turn = self.connection.data(key).is_some_and(|slot| std::mem::take(&mut slot.has_turn));
+        if had_turn {
+            self.pass_turn();
         }
     }
 }
 
-fn response(status: u16, head: &[u8]) -> Response<()> {
-    let mut response = Response::new(());
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-    *response.headers_mut() = header_map(head);
-    response
+fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if !place.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        *place = Some(cx.waker().clone());
+    }
 }
