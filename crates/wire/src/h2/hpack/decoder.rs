@@ -2,8 +2,8 @@
 
 use super::checked::{Checked, is_value};
 use super::primitive::Reader;
-use super::static_table::{ENTRIES, STATIC_LAST, StaticEntry};
-use super::table::{DynamicTable, ENTRY_OVERHEAD, Entry};
+use super::static_table::{ENTRIES, LINES, STATIC_LAST};
+use super::table::{DynamicTable, Entry, SLACK};
 use super::{BrokenBlock, Decoded, ListTooLarge, TABLE_BYTES_DEFAULT};
 
 /// Changes of the table's size that a block may begin with: the smallest bound since the last block, and the
@@ -11,6 +11,8 @@ use super::{BrokenBlock, Decoded, ListTooLarge, TABLE_BYTES_DEFAULT};
 const SIZE_UPDATES_MAX: usize = 2;
 
 const INDEXED: u8 = 0x80;
+/// The first byte of an index that continues in the next byte.
+const LONG_INDEX: u8 = 0xff;
 const STORED: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
 const NEVER_INDEXED: u8 = 0x10;
@@ -26,41 +28,10 @@ pub struct Decoder {
     table_bytes_set: usize,
 }
 
-/// A field in a table.
+/// A field in a table: bytes that begin with its line, lengths and checks.
 struct Found<'a> {
-    /// Bytes that begin with the field's line.
     bytes: &'a [u8],
-    shape: Shape,
-}
-
-/// Lengths and checks of a field.
-struct Shape {
-    name_len: usize,
-    value_len: usize,
-    checked: Checked,
-}
-
-impl Shape {
-    /// Length of the line: name, colon and space, value, CRLF.
-    fn line_len(&self) -> usize {
-        self.name_len + self.value_len + 4
-    }
-
-    #[inline]
-    fn decoded(&self, start: usize, is_never_indexed: bool) -> Decoded {
-        let name_end = start + self.name_len;
-        let value_start = name_end + 2;
-        let Checked { token, is_plain_name, name_is_valid, value_is_valid } = self.checked;
-        Decoded {
-            token,
-            name: start..name_end,
-            value: value_start..value_start + self.value_len,
-            is_plain_name,
-            name_is_valid,
-            value_is_valid,
-            is_never_indexed,
-        }
-    }
+    entry: &'a Entry<Checked>,
 }
 
 impl Decoder {
@@ -75,7 +46,8 @@ impl Decoder {
     }
 
     /// Notes that the peer has acknowledged our SETTINGS. Until then it may use a table of the default size,
-    /// even if ours is to be smaller; after that its next block has to reduce the table (RFC 7541 section 4.2).
+    /// even if ours is to be smaller; after that its next block has to reduce the table (RFC 7541 section
+    /// 4.2).
     pub fn settings_acknowledged(&mut self) {
         self.table_bytes_max = self.table_bytes_set;
     }
@@ -89,8 +61,9 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`BrokenBlock`] if the block is not valid: an index without an entry, a broken Huffman code, an integer
-    /// of more than 32 bits, a change of the table's size that is too large, missing or not at the beginning.
+    /// [`BrokenBlock`] if the block is not valid: an index without an entry, a broken Huffman code, an
+    /// integer of more than 32 bits, a change of the table's size that is too large, missing or not at the
+    /// beginning.
     pub fn decode<E: From<ListTooLarge>>(
         &mut self,
         block: &[u8],
@@ -101,42 +74,80 @@ impl Decoder {
         let mut reader = Reader::new(block);
         self.size_updates(&mut reader)?;
         let mut list_bytes_left = list_bytes_max;
-        let mut outcome = Ok(());
-        while let Some(first) = reader.peek() {
+        let mut rest = reader.rest();
+        while let [first, after_first @ ..] = rest {
             let start = out.len();
-            let shape = if first & INDEXED != 0 {
-                let found = self.find(reader.integer(7)?)?;
-                if outcome.is_ok() {
-                    copy_front(found.bytes, found.shape.line_len(), out);
-                }
-                found.shape
+            let entry = if (INDEXED..LONG_INDEX).contains(first) {
+                rest = after_first;
+                self.copy(usize::from(first & !INDEXED), out)?
             } else {
-                self.literal(first, &mut reader, out)?
+                // A reader of its own, so that `rest` is in registers for the indexes of one byte.
+                let mut reader = Reader::new(rest);
+                let entry = self.long(*first, &mut reader, out)?;
+                rest = reader.rest();
+                entry
             };
-            if outcome.is_err() {
+            let Some(left) = list_bytes_left.checked_sub(entry.size()) else {
                 out.truncate(start);
-                continue;
-            }
-            outcome = match list_bytes_left.checked_sub(shape.name_len + shape.value_len + ENTRY_OVERHEAD) {
-                Some(left) => {
-                    list_bytes_left = left;
-                    let is_never_indexed = first & (INDEXED | STORED | NEVER_INDEXED) == NEVER_INDEXED;
-                    on_field(out, shape.decoded(start, is_never_indexed))
-                }
-                None => {
-                    out.truncate(start);
-                    Err(ListTooLarge.into())
-                }
+                return self.skip(Reader::new(rest), out).map(|()| Err(ListTooLarge.into()));
             };
+            list_bytes_left = left;
+            let is_never_indexed = first & (INDEXED | STORED | NEVER_INDEXED) == NEVER_INDEXED;
+            if let Err(error) = on_field(out, decoded(start, &entry, is_never_indexed)) {
+                return self.skip(Reader::new(rest), out).map(|()| Err(error));
+            }
         }
-        Ok(outcome)
+        Ok(Ok(()))
+    }
+
+    /// Appends the field with an index.
+    #[inline]
+    fn copy(&self, index: usize, out: &mut Vec<u8>) -> Result<Entry<Checked>, BrokenBlock> {
+        let Found { bytes, entry } = self.find(index)?;
+        copy_front(bytes, line_len(entry), out);
+        Ok(*entry)
+    }
+
+    /// Appends a field whose representation begins with `first` and is longer than a byte.
+    fn long(
+        &mut self,
+        first: u8,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Result<Entry<Checked>, BrokenBlock> {
+        if first & INDEXED == 0 {
+            self.literal(first, reader, out)
+        } else {
+            self.copy(reader.integer(7)?, out)
+        }
+    }
+
+    /// Decodes the rest of a block without output.
+    #[cold]
+    fn skip(&mut self, mut reader: Reader, out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
+        let end = out.len();
+        while let Some(first) = reader.peek() {
+            if first & INDEXED == 0 {
+                self.literal(first, &mut reader, out)?;
+                out.truncate(end);
+            } else {
+                self.find(reader.integer(7)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Size of the table's entries (RFC 7541 section 4.1).
+    #[cfg(test)]
+    pub(super) fn table_bytes(&self) -> usize {
+        self.table.size()
     }
 
     /// Applies the changes of the table's size at the beginning of a block.
     #[inline]
     fn size_updates(&mut self, reader: &mut Reader) -> Result<(), BrokenBlock> {
         for _ in 0..SIZE_UPDATES_MAX {
-            if !reader.peek().is_some_and(|first| first & 0xe0 == SIZE_UPDATE) {
+            if reader.peek().is_none_or(|first| first & (INDEXED | STORED | SIZE_UPDATE) != SIZE_UPDATE) {
                 break;
             }
             let size_max = reader.integer(5)?;
@@ -152,20 +163,21 @@ impl Decoder {
     #[inline]
     fn find(&self, index: usize) -> Result<Found<'_>, BrokenBlock> {
         if let Some(entry) = ENTRIES.get(index.wrapping_sub(1)) {
-            let &StaticEntry { line, name_len, value_len, checked } = entry;
-            return Ok(Found { bytes: line, shape: Shape { name_len, value_len, checked } });
+            return Ok(Found { bytes: &LINES[entry.start as usize..], entry });
         }
-        let age = index.checked_sub(STATIC_LAST + 1).ok_or(BrokenBlock)?;
+        // The index 0 becomes an age that no entry has.
+        let age = index.wrapping_sub(STATIC_LAST + 1);
         let entry = self.table.get(age).ok_or(BrokenBlock)?;
-        let (name_len, value_len) = (entry.name_len as usize, entry.value_len as usize);
-        Ok(Found {
-            bytes: self.table.bytes_from(entry),
-            shape: Shape { name_len, value_len, checked: entry.meta },
-        })
+        Ok(Found { bytes: self.table.bytes_from(entry), entry })
     }
 
     /// Appends a field that is not in a table, though its name may be.
-    fn literal(&mut self, first: u8, reader: &mut Reader, out: &mut Vec<u8>) -> Result<Shape, BrokenBlock> {
+    fn literal(
+        &mut self,
+        first: u8,
+        reader: &mut Reader,
+        out: &mut Vec<u8>,
+    ) -> Result<Entry<Checked>, BrokenBlock> {
         let is_stored = first & STORED != 0;
         if !is_stored && first & SIZE_UPDATE != 0 {
             // After the first field, the size of the table may not change.
@@ -178,9 +190,9 @@ impl Decoder {
             out.extend_from_slice(b": ");
             None
         } else {
-            let Found { bytes, shape } = self.find(name_index)?;
-            copy_front(bytes, shape.name_len + 2, out);
-            Some(shape.checked)
+            let Found { bytes, entry } = self.find(name_index)?;
+            copy_front(bytes, entry.name_len as usize + 2, out);
+            Some(entry.meta)
         };
         let value_start = out.len();
         reader.string(out)?;
@@ -192,25 +204,52 @@ impl Decoder {
             None => Checked::name(&out[start..], name_len),
         };
         checked.value_is_valid = is_value(out, value_start, value_end);
-        let value_len = value_end - value_start;
+        let entry = Entry::new(name_len, value_end - value_start, checked);
         if is_stored {
-            self.table.insert(Entry::new(name_len, value_len, checked), [&out[start..]]);
+            self.table.insert(entry, [&out[start..]]);
         }
-        Ok(Shape { name_len, value_len, checked })
+        Ok(entry)
     }
 }
 
-/// Appends the first `len` bytes. Most lines are short: they are copied with all that follows in two vectors,
+/// Length of an entry's line: name, colon and space, value, CRLF.
+#[inline]
+fn line_len(entry: &Entry<Checked>) -> usize {
+    (entry.name_len + entry.value_len) as usize + 4
+}
+
+/// The positions of a field whose line begins at `start`.
+#[inline]
+fn decoded(start: usize, entry: &Entry<Checked>, is_never_indexed: bool) -> Decoded {
+    let name_end = start + entry.name_len as usize;
+    let value_start = name_end + 2;
+    let Checked { token, is_plain_name, name_is_valid, value_is_valid } = entry.meta;
+    Decoded {
+        token,
+        name: start..name_end,
+        value: value_start..value_start + entry.value_len as usize,
+        is_plain_name,
+        name_is_valid,
+        value_is_valid,
+        is_never_indexed,
+    }
+}
+
+/// Appends the first `len` bytes. Nearly all lines are short: they are copied together with what follows,
 /// because the compiler makes a call of a copy whose length it does not know.
 #[inline]
 fn copy_front(bytes: &[u8], len: usize, out: &mut Vec<u8>) {
-    const SHORT: usize = 64;
-    match bytes.first_chunk::<SHORT>() {
-        Some(chunk) if len <= SHORT => {
+    match bytes.first_chunk::<SLACK>() {
+        Some(chunk) if len <= SLACK / 2 => {
+            let end = out.len() + len;
+            out.extend_from_slice(&chunk[..SLACK / 2]);
+            out.truncate(end);
+        }
+        Some(chunk) if len <= SLACK => {
             let end = out.len() + len;
             out.extend_from_slice(chunk);
             out.truncate(end);
         }
-        _ => out.extend_from_slice(&bytes[..len]),
+        _ => out.extend_from_slice(bytes.get(..len).unwrap_or_default()),
     }
 }

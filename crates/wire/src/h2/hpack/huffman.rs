@@ -45,7 +45,9 @@ impl Canonical {
     const fn new() -> Self {
         let mut groups = [Group { first: 0, count: 0, at: 0 }; LENGTH_MAX + 1];
         let mut symbols = [0; 257];
-        let (mut code, mut at, mut length) = (0, 0, 1);
+        let mut code = 0;
+        let mut at = 0;
+        let mut length = 1;
         while length <= LENGTH_MAX {
             code *= 2;
             groups[length] = Group { first: code, count: 0, at };
@@ -72,12 +74,14 @@ const CANONICAL_CODE: Canonical = Canonical::new();
 
 /// Bits that one step of decoding looks at. Twelve are two symbols in most cases, and the table has 16 KB.
 const STEP_BITS: u32 = 12;
-/// Steps for which the bits of one word suffice: 57 at least are valid, because a word begins at a whole byte.
+/// Steps for which the bits of one word suffice: 57 at least are valid, because a word begins at a whole
+/// byte.
 const STEPS: u32 = 4;
 
 /// A step's result: one or two symbols, the first of them in the lowest byte; in the third byte the number of
-/// bits of their codes; in the fourth the number of bits of the symbols themselves, 8 or 16. Zero stands for
-/// a code of more bits than a step has.
+/// bits of their codes; in the fourth the number of bits of the symbols themselves, 8 or 16. The upper two
+/// bytes of all steps with one word can be added without a carry between them. Zero stands for a code of more
+/// bits than a step has.
 type Step = u32;
 
 const fn first_symbols() -> [Step; 1 << STEP_BITS] {
@@ -130,55 +134,48 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenBlock>
     let bits = 8 * coded.len();
     let mut at = 0;
     loop {
-        let mut word = word_at(coded, at / 8) << (at % 8);
+        let mut word = word_at(coded, at);
         let mut text = 0_u64;
-        let mut text_bits = 0;
+        let mut lengths = 0;
         let mut step = 0;
         for _ in 0..STEPS {
             // A long code stays where it is: the steps after it find it again, and do nothing.
             step = DECODING[(word >> (u64::BITS - STEP_BITS)) as usize];
-            text |= u64::from(step & 0xffff) << text_bits;
-            text_bits += step >> 24;
-            word <<= code_bits(step);
-            at += code_bits(step) as usize;
+            text |= u64::from(step & 0xffff).wrapping_shl(lengths >> 8);
+            word = word.wrapping_shl(step >> 16);
+            lengths += step >> 16;
         }
-        if text_bits == u64::BITS {
-            out.extend_from_slice(&text.to_le_bytes());
-        } else {
-            let end = out.len() + (text_bits / 8) as usize;
-            out.extend_from_slice(&text.to_le_bytes());
-            out.truncate(end);
+        let end = out.len() + (lengths >> 11) as usize;
+        out.extend_from_slice(&text.to_le_bytes());
+        out.truncate(end);
+        at += (lengths & 0xff) as usize;
+        let is_near_end = at + 8 > bits;
+        if is_near_end && word >> (u64::BITS - 8) == 0xff {
+            // The string ends with fewer than eight bits, all of them ones (RFC 7541 section 5.2). Beyond the
+            // end, a code with some of its bits there has been read.
+            return if at <= bits { Ok(()) } else { Err(BrokenBlock) };
         }
-        if step != 0 {
-            continue;
+        if step == 0 {
+            if is_near_end {
+                return Err(BrokenBlock);
+            }
+            at += long_symbol(word_at(coded, at), out)?;
         }
-        if at + 8 > bits {
-            return padding(word, at, bits);
-        }
-        at += long_symbol(word_at(coded, at / 8) << (at % 8), out)?;
     }
 }
 
-/// Checks the end of a string: fewer than eight bits, all of them ones (RFC 7541 section 5.2). `word` begins
-/// with the bits from `at` on and continues with ones.
-fn padding(word: u64, at: usize, bits: usize) -> Result<(), BrokenBlock> {
-    // Beyond the end, a code with some of its bits there has been read.
-    let is_padding = at <= bits && word >> (u64::BITS - 8) == 0xff;
-    if is_padding { Ok(()) } else { Err(BrokenBlock) }
-}
-
-/// Eight bytes from an offset on, the first one in the highest bits. Ones follow after the last byte: they are
-/// the beginning of EOS, and no step takes them for a symbol.
+/// At least 57 bits from an offset in bits on, the first one in the highest bit. Ones follow after the last
+/// byte: they are the beginning of EOS, and no step takes them for a symbol.
 #[inline]
-fn word_at(coded: &[u8], from: usize) -> u64 {
-    let rest = coded.get(from..).unwrap_or_default();
-    match rest.first_chunk() {
+fn word_at(coded: &[u8], at: usize) -> u64 {
+    let word = match coded.get(at / 8..).and_then(<[u8]>::first_chunk) {
         Some(word) => u64::from_be_bytes(*word),
-        None => last_word(coded, rest.len()),
-    }
+        None => last_word(coded, coded.len().saturating_sub(at / 8)),
+    };
+    word.wrapping_shl(at as u32 & 7)
 }
 
-/// The last `len` bytes, fewer than eight, as [`word_at`] returns them.
+/// The last `len` bytes, fewer than eight, and ones.
 #[inline]
 fn last_word(coded: &[u8], len: usize) -> u64 {
     let free_bits = 8 * (8 - len) as u32;
@@ -248,4 +245,26 @@ pub(super) fn encode(bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     let end = out.len() + bits.div_ceil(8) as usize;
     out.extend_from_slice(&((padded >> bits) as u32).to_be_bytes());
     out.truncate(end);
+}
+
+/// Decodes a string as RFC 7541 section 5.2 describes it, one bit after another.
+#[cfg(test)]
+pub(super) fn decode_bit_by_bit(coded: &[u8]) -> Result<Vec<u8>, BrokenBlock> {
+    let mut out = Vec::new();
+    let (mut code, mut length) = (0, 0);
+    for bit in coded.iter().flat_map(|byte| (0..8).rev().map(move |at| u32::from(byte >> at & 1))) {
+        code = code << 1 | bit;
+        length += 1;
+        let found = (0..LENGTHS.len()).find(|symbol| {
+            let group = CANONICAL.groups[length];
+            let nth =
+                CANONICAL.symbols.iter().position(|other| usize::from(*other) == *symbol).unwrap_or(0) as u32;
+            usize::from(LENGTHS[*symbol]) == length && group.first + nth - group.at == code
+        });
+        if let Some(symbol) = found {
+            out.push(u8::try_from(symbol).map_err(|_| BrokenBlock)?);
+            (code, length) = (0, 0);
+        }
+    }
+    if length < 8 && code == (1 << length) - 1 { Ok(out) } else { Err(BrokenBlock) }
 }

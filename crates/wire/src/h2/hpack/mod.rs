@@ -28,17 +28,17 @@ pub const TABLE_BYTES_DEFAULT: usize = 4096;
 /// The name of a decoded field, as far as it is known without comparing bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// `:method`
+    /// The pseudo-header field `:method`.
     Method,
-    /// `:path`
+    /// The pseudo-header field `:path`.
     Path,
-    /// `:scheme`
+    /// The pseudo-header field `:scheme`.
     Scheme,
-    /// `:authority`
+    /// The pseudo-header field `:authority`.
     Authority,
-    /// `:status`
+    /// The pseudo-header field `:status`.
     Status,
-    /// `:protocol` (RFC 8441)
+    /// The pseudo-header field `:protocol` (RFC 8441).
     Protocol,
     /// `cookie`, whose lines have to be joined (RFC 9113 section 8.2.3).
     Cookie,

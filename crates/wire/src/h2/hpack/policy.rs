@@ -15,19 +15,29 @@ pub enum Indexing {
 }
 
 /// The longest value that is stored: an eighth of the table that peers have unless they say otherwise.
-const VALUE_BYTES_MAX: usize = super::TABLE_BYTES_DEFAULT / 8;
+const VALUE_BYTES_MAX: u16 = super::TABLE_BYTES_DEFAULT as u16 / 8;
 
 /// The shortest cookie that is stored. RFC 7541 section 7.1.3 advises against storing shorter ones, which can
 /// be guessed by probing the table.
-const COOKIE_BYTES_MIN: usize = 20;
+const COOKIE_BYTES_MIN: u16 = 20;
 
-/// A rule for the fields of one name.
+/// A rule for the fields of one name: values are stored from one length to another.
 #[derive(Clone, Copy)]
-enum Rule {
-    Short,
-    Once,
-    Never,
-    Cookie,
+struct Rule {
+    stored_from: u16,
+    stored_to: u16,
+    /// The representation of shorter values.
+    below: Indexing,
+    /// The representation of longer values.
+    above: Indexing,
+}
+
+impl Rule {
+    const SHORT: Self =
+        Self { stored_from: 0, stored_to: VALUE_BYTES_MAX, below: Indexing::Once, above: Indexing::Once };
+    const COOKIE: Self = Self { stored_from: COOKIE_BYTES_MIN, below: Indexing::Never, ..Self::SHORT };
+    const ONCE: Self = Self { stored_from: u16::MAX, stored_to: 0, ..Self::SHORT };
+    const NEVER: Self = Self { below: Indexing::Never, above: Indexing::Never, ..Self::ONCE };
 }
 
 const fn rule_of(name: &[u8]) -> Rule {
@@ -46,16 +56,16 @@ const fn rule_of(name: &[u8]) -> Rule {
         | b"location"
         | b"content-location"
         | b"range"
-        | b"referer" => Rule::Once,
-        b"authorization" | b"proxy-authorization" | b"set-cookie" => Rule::Never,
-        b"cookie" => Rule::Cookie,
-        _ => Rule::Short,
+        | b"referer" => Rule::ONCE,
+        b"authorization" | b"proxy-authorization" | b"set-cookie" => Rule::NEVER,
+        b"cookie" => Rule::COOKIE,
+        _ => Rule::SHORT,
     }
 }
 
 /// Rules of the names of the static table; 0 is for names that are not in it.
 static RULES: [Rule; STATIC_LAST + 1] = {
-    let mut rules = [Rule::Short; STATIC_LAST + 1];
+    let mut rules = [Rule::SHORT; STATIC_LAST + 1];
     let mut index = 1;
     while index <= STATIC_LAST {
         rules[index] = rule_of(name_at(index));
@@ -68,20 +78,21 @@ static RULES: [Rule; STATIC_LAST + 1] = {
 #[inline]
 pub(super) fn indexing_of(id: NameId, known: Known, name: &[u8], value_len: usize) -> Indexing {
     let rule = match id.static_index() {
-        Some(index) => RULES[index],
+        Some(index) => &RULES[index],
         None => rule_of_unlisted(known, name),
     };
-    match rule {
-        Rule::Never => Indexing::Never,
-        Rule::Cookie if value_len < COOKIE_BYTES_MIN => Indexing::Never,
-        Rule::Short | Rule::Cookie if value_len <= VALUE_BYTES_MAX => Indexing::Stored,
-        _ => Indexing::Once,
+    if value_len < usize::from(rule.stored_from) {
+        rule.below
+    } else if value_len > usize::from(rule.stored_to) {
+        rule.above
+    } else {
+        Indexing::Stored
     }
 }
 
 /// The rule for a name that is not in the static table. Identifiers of requests and traces never come again.
 #[inline]
-fn rule_of_unlisted(known: Known, name: &[u8]) -> Rule {
+fn rule_of_unlisted(known: Known, name: &[u8]) -> &'static Rule {
     let is_once = match known {
         Known::XRequestId | Known::XOriginalUri => true,
         Known::Other => {
@@ -92,5 +103,5 @@ fn rule_of_unlisted(known: Known, name: &[u8]) -> Rule {
         }
         _ => false,
     };
-    if is_once { Rule::Once } else { Rule::Short }
+    if is_once { &Rule::ONCE } else { &Rule::SHORT }
 }

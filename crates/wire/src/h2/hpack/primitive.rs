@@ -15,6 +15,12 @@ impl<'a> Reader<'a> {
         Self { rest: block }
     }
 
+    /// All that is unread.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
     /// The next byte, which stays unread.
     #[inline]
     pub(super) fn peek(&self) -> Option<u8> {
@@ -67,13 +73,15 @@ pub(super) fn integer(prefix_bits: u32, flags: u8, value: usize, out: &mut Vec<u
     let prefix_max = (1 << prefix_bits) - 1;
     if value < prefix_max {
         out.push(flags | value as u8);
+    } else if value - prefix_max < 0x80 {
+        out.extend_from_slice(&[flags | prefix_max as u8, (value - prefix_max) as u8]);
     } else {
         out.push(flags | prefix_max as u8);
         long_integer(value - prefix_max, out);
     }
 }
 
-#[inline(never)]
+#[cold]
 fn long_integer(mut value: usize, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

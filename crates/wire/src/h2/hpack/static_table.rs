@@ -2,47 +2,56 @@
 
 use super::Token;
 use super::checked::Checked;
+use super::table::{Entry, SLACK};
 use crate::field::Known;
-
-/// An entry, as a line of HTTP/1.
-pub(super) struct StaticEntry {
-    pub(super) line: &'static [u8],
-    pub(super) name_len: usize,
-    pub(super) value_len: usize,
-    pub(super) checked: Checked,
-}
-
-impl StaticEntry {
-    pub(super) const fn name(&self) -> &'static [u8] {
-        self.line.split_at(self.name_len).0
-    }
-}
 
 /// Number of entries, which is the index of the last one.
 pub(super) const STATIC_LAST: usize = 61;
 
+/// Defines `LINES` and `ENTRIES`.
 macro_rules! entries {
     ($($name:literal $value:literal $token:expr,)*) => {
-        [$(StaticEntry {
-            line: concat!($name, ": ", $value, "\r\n").as_bytes(),
-            name_len: $name.len(),
-            value_len: $value.len(),
-            checked: Checked {
+        /// The lines of all entries one after another, and [`SLACK`] bytes more.
+        pub(super) static LINES: &[u8] = TEXT;
+
+        const TEXT: &[u8] = concat!(
+            $($name, ": ", $value, "\r\n",)*
+            "                                                                ",
+            "                                                                "
+        ).as_bytes();
+
+        /// The entries; the first one has index 1.
+        pub(super) static ENTRIES: [Entry<Checked>; STATIC_LAST] = TABLE;
+
+        const TABLE: [Entry<Checked>; STATIC_LAST] = with_starts([$(Entry {
+            start: 0,
+            name_len: $name.len() as u32,
+            value_len: $value.len() as u32,
+            meta: Checked {
                 token: $token,
                 is_plain_name: $name.as_bytes()[0] != b':',
                 name_is_valid: true,
                 value_is_valid: true,
             },
-        },)*]
+        },)*]);
     };
+}
+
+/// Sets where each line begins: after colon, space and CRLF of the one before.
+const fn with_starts(mut table: [Entry<Checked>; STATIC_LAST]) -> [Entry<Checked>; STATIC_LAST] {
+    let (mut at, mut start) = (0, 0);
+    while at < table.len() {
+        table[at].start = start;
+        start += table[at].name_len + table[at].value_len + 4;
+        at += 1;
+    }
+    assert!(start as usize + SLACK == TEXT.len());
+    table
 }
 
 const OTHER: Token = Token::Field(Known::Other);
 
-/// The entries; the first one has index 1.
-pub(super) static ENTRIES: [StaticEntry; STATIC_LAST] = TABLE;
-
-const TABLE: [StaticEntry; STATIC_LAST] = entries! {
+entries! {
     ":authority" "" Token::Authority,
     ":method" "GET" Token::Method,
     ":method" "POST" Token::Method,
@@ -104,15 +113,16 @@ const TABLE: [StaticEntry; STATIC_LAST] = entries! {
     "vary" "" OTHER,
     "via" "" OTHER,
     "www-authenticate" "" OTHER,
-};
+}
 
 /// The name of the entry with an index from 1 on.
 pub(super) const fn name_at(index: usize) -> &'static [u8] {
-    TABLE[index - 1].name()
+    let entry = TABLE[index - 1];
+    TEXT.split_at(entry.start as usize).1.split_at(entry.name_len as usize).0
 }
 
-/// The number of a name: its index in the static table, or a number beyond the table for a known field that is
-/// not in it; 0 for any other name, which has to be compared byte by byte.
+/// The number of a name: its index in the static table, or a number beyond the table for a known field that
+/// is not in it; 0 for any other name, which has to be compared byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NameId(u8);
 
@@ -157,7 +167,7 @@ static KNOWN_IDS: [NameId; Known::COUNT] = {
     }
     let mut at = STATIC_LAST;
     while at > 0 {
-        if let Token::Field(known) = TABLE[at - 1].checked.token
+        if let Token::Field(known) = TABLE[at - 1].meta.token
             && !matches!(known, Known::Other)
         {
             ids[known as usize] = NameId(at as u8);
@@ -192,8 +202,8 @@ impl Names {
         let mut slots = [0; 1 << SLOT_BITS];
         let mut at = 0;
         while at < STATIC_LAST {
-            let name = TABLE[at].name();
             at += 1;
+            let name = name_at(at);
             if name[0] == b':' {
                 continue;
             }
@@ -210,12 +220,24 @@ impl Names {
     fn find(&self, name: &[u8]) -> NameId {
         let Some(slot) = slot(name, self.multiplier) else { return NameId::OTHER };
         let index = self.slots[slot];
-        match ENTRIES.get(usize::from(index).wrapping_sub(1)) {
-            Some(entry) if is_in_any_case(name, entry.name()) => NameId(index),
-            _ => NameId::OTHER,
+        if index != 0 && is_in_any_case(name, STATIC_NAMES[usize::from(index)]) {
+            NameId(index)
+        } else {
+            NameId::OTHER
         }
     }
 }
+
+/// The name of each index. 0 has none.
+static STATIC_NAMES: [&[u8]; STATIC_LAST + 1] = {
+    let mut names: [&[u8]; STATIC_LAST + 1] = [b""; STATIC_LAST + 1];
+    let mut index = 1;
+    while index <= STATIC_LAST {
+        names[index] = name_at(index);
+        index += 1;
+    }
+    names
+};
 
 /// Hashes a name by its length, its first byte and its last two bytes, regardless of letter case.
 #[inline]
@@ -227,21 +249,39 @@ const fn slot(name: &[u8], multiplier: u32) -> Option<usize> {
 }
 
 /// Whether a token equals `lower`, which has lower-case letters and dashes only, in any letter case: both in
-/// words, of which the last two may overlap. To set the case bit of every byte maps no other byte of a token
-/// to a letter or a dash.
+/// words, which may overlap. To set the case bit of every byte maps no other byte of a token to a letter or a
+/// dash.
 #[inline]
 fn is_in_any_case(token: &[u8], lower: &[u8]) -> bool {
     const CASE: u64 = 0x2020_2020_2020_2020;
     if token.len() != lower.len() {
         return false;
     }
-    let (Some(last), Some(lower_last)) = (token.last_chunk(), lower.last_chunk()) else {
-        return token.eq_ignore_ascii_case(lower);
+    let eight =
+        |token: [u8; 8], lower: [u8; 8]| (u64::from_le_bytes(token) | CASE) ^ u64::from_le_bytes(lower);
+    let four = |token: [u8; 4], lower: [u8; 4]| {
+        (u32::from_le_bytes(token) | CASE as u32) ^ u32::from_le_bytes(lower)
     };
-    let differ =
-        |one: &[u8; 8], lower: &[u8; 8]| (u64::from_le_bytes(*one) | CASE) ^ u64::from_le_bytes(*lower);
-    let words = token.as_chunks().0.iter().zip(lower.as_chunks().0);
-    words.fold(differ(last, lower_last), |all, (one, lower)| all | differ(one, lower)) == 0
+    let (first, last) = (token.first_chunk(), token.last_chunk());
+    if let (Some(first), Some(last), Some(lower_first), Some(lower_last)) =
+        (first, last, lower.first_chunk(), lower.last_chunk())
+    {
+        let ends = eight(*first, *lower_first) | eight(*last, *lower_last);
+        return ends == 0 && (token.len() <= 16 || has_middle_in_any_case(token, lower));
+    }
+    let (first, last) = (token.first_chunk(), token.last_chunk());
+    if let (Some(first), Some(last), Some(lower_first), Some(lower_last)) =
+        (first, last, lower.first_chunk(), lower.last_chunk())
+    {
+        return four(*first, *lower_first) | four(*last, *lower_last) == 0;
+    }
+    token.eq_ignore_ascii_case(lower)
+}
+
+/// Compares what [`is_in_any_case`] leaves out of long names.
+#[inline(never)]
+fn has_middle_in_any_case(token: &[u8], lower: &[u8]) -> bool {
+    token.eq_ignore_ascii_case(lower)
 }
 
 #[cfg(test)]
@@ -251,17 +291,19 @@ mod tests {
     #[test]
     fn entries_are_as_the_decoder_would_check_them() {
         for entry in &ENTRIES {
-            assert_eq!(entry.checked, Checked::name(entry.line, entry.name_len));
+            let line = &LINES[entry.start as usize..];
+            assert_eq!(entry.meta, Checked::name(line, entry.name_len as usize));
+            assert!(line[entry.name_len as usize + entry.value_len as usize + 2..].starts_with(b"\r\n"));
         }
     }
 
     #[test]
     fn names_are_found_in_any_case() {
-        for (at, entry) in ENTRIES.iter().enumerate().filter(|(_, entry)| entry.name()[0] != b':') {
-            let Token::Field(known) = entry.checked.token else { continue };
-            assert_eq!(NameId::of(known, entry.name()).static_index(), Some(at + 1));
-            let upper = entry.name().to_ascii_uppercase();
-            assert_eq!(NameId::of(Known::Other, &upper).static_index(), Some(at + 1));
+        for index in 15..=STATIC_LAST {
+            let name = name_at(index);
+            assert_eq!(NameId::of(Known::of(name), name).static_index(), Some(index));
+            let upper = name.to_ascii_uppercase();
+            assert_eq!(NameId::of(Known::Other, &upper).static_index(), Some(index));
             for other in [&upper[1..], &[&upper[..], b"x"].concat()] {
                 assert_eq!(NameId::of(Known::Other, other), NameId::OTHER);
             }
