@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use clock::{Clock, Moment};
 use observe::Reason;
 use wire::h1::{Malformed, Request};
-use wire::h2::{Begun, Code, Fault, Limits};
+use wire::h2::{Begun, Code, Connection, Fault, Limits};
 
 use crate::admit::admission;
 use crate::answer::own_answer::refuse;
@@ -165,7 +165,7 @@ impl Server<'_> {
                 Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => return None,
                 Event::Due => {
                     self.streams.note_idle();
-                    self.link.with(|connection| connection.shut_down());
+                    self.link.with(Connection::shut_down);
                 }
                 Event::Slow(reason) => {
                     self.worker.recorder.borrow().reason(reason);
@@ -277,7 +277,7 @@ impl Server<'_> {
         let is_last = self.conn.requests.get() >= config.settings().client.keep_alive_requests
             || self.conn.is_closing();
         if is_last && !self.is_closing.replace(true) {
-            self.link.with(|connection| connection.shut_down());
+            self.link.with(Connection::shut_down);
         }
         let begin = worker.clock.now();
         let stream = Stream::new(Rc::clone(&self.link), opened.key);

@@ -370,7 +370,8 @@ impl<T> Connection<T> {
 
     /// Decodes a block that nobody reads, for the sake of the table.
     pub(super) fn drop_block(&mut self) -> Result<(), Fault> {
-        let BlockState::Whole(of, id) = std::mem::take(&mut self.block.state) else { return Ok(()) };
+        let BlockState::Whole(of, id) = self.block.state else { return Ok(()) };
+        self.block.state = BlockState::None;
         let block = (&mut self.decoder, &self.block.bytes[..]);
         // The fields are of no interest; a block that breaks the table is.
         let _ = head::read_trailers(block, 0, &mut Vec::new())?;
@@ -417,7 +418,7 @@ impl<T> Connection<T> {
             if grant >= window / 2 {
                 stream.receive_window += grant;
                 let id = stream.id;
-                frame::write(kind::WINDOW_UPDATE, 0, id, &(grant as u32).to_be_bytes(), &mut self.out);
+                frame::write(kind::WINDOW_UPDATE, 0, id, &grant_bytes(grant), &mut self.out);
             }
         }
         self.unread -= len;
@@ -430,7 +431,7 @@ impl<T> Connection<T> {
         let grant = window - self.receive_window - i64::from(self.unread);
         if grant >= window / 2 {
             self.receive_window += grant;
-            frame::write(kind::WINDOW_UPDATE, 0, 0, &(grant as u32).to_be_bytes(), &mut self.out);
+            frame::write(kind::WINDOW_UPDATE, 0, 0, &grant_bytes(grant), &mut self.out);
         }
     }
 
@@ -524,4 +525,9 @@ impl<T> Connection<T> {
     pub fn ping(&mut self, payload: [u8; 8]) {
         frame::write(kind::PING, 0, 0, &payload, &mut self.out);
     }
+}
+
+/// The payload of a `WINDOW_UPDATE` frame, whose increment is never more than a window.
+fn grant_bytes(grant: i64) -> [u8; 4] {
+    u32::try_from(grant).unwrap_or(MAX_31_BITS).to_be_bytes()
 }

@@ -73,6 +73,11 @@ pub(super) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut 
     out.extend_from_slice(payload);
 }
 
+/// A length as the windows count, which may be below zero.
+pub(super) fn signed(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
+}
+
 /// The number in four bytes.
 pub(super) fn number(bytes: [u8; 4]) -> u32 {
     u32::from_be_bytes(bytes)

@@ -205,7 +205,7 @@ impl RequestReader<'_> {
         }
         let line_len = head.len() - line_start;
         move_to_front(head, pseudo_len, line_start);
-        self.request.read_line(&head[..line_len])?;
+        self.request.read_line(&head[..line_len]).map_err(|_| Malformed::StartLine)?;
         if pseudo.authority.is_some() {
             let name = host_start..host_start + b"host".len();
             let value = name.end + 2..line_len - 2;
@@ -275,14 +275,16 @@ fn position(known: Known, decoded: Decoded) -> Field {
 
 /// The positions of a line that begins with the name and ends with CRLF after the value.
 fn field(known: Known, name: Range<usize>, value: Range<usize>, plain_name: bool) -> Field {
+    // A value without bytes is where the white space before it begins, as when it is parsed.
+    let blank = usize::from(value.is_empty());
     Field {
         start: name.start as u32,
         end: value.end as u32 + 2,
         name_len: name.len() as u16,
         known,
         plain_name,
-        value_start: value.start as u32,
-        value_end: value.end as u32,
+        value_start: (value.start - blank) as u32,
+        value_end: (value.end - blank) as u32,
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 use super::code::Code;
 use super::connection::{BlockOf, BlockState, Connection, Content, Event, Fault, Leave, PARTING, PREFACE};
 use super::flood::Begun;
-use super::frame::{self, HEADER_BYTES, Header, MAX_31_BITS, PAYLOAD_BYTES_MAX, flag, kind, unpadded};
+use super::frame::{
+    self, HEADER_BYTES, Header, MAX_31_BITS, PAYLOAD_BYTES_MAX, flag, kind, signed, unpadded,
+};
 use super::priority::Priority;
 use super::settings::acknowledge;
 use super::stream::{Key, Reset, Side, State};
@@ -151,7 +153,8 @@ impl<T> Connection<T> {
         }
         *input = &input[HEADER_BYTES + prefix..];
         (self.begun, self.block.frame_bytes) = (None, 0);
-        self.receive_window -= header.len as i64;
+        let frame_len = signed(header.len);
+        self.receive_window -= frame_len;
         if self.receive_window < 0 {
             return Err(Code::FLOW_CONTROL_ERROR.into());
         }
@@ -169,7 +172,7 @@ impl<T> Connection<T> {
             Some(Code::STREAM_CLOSED)
         } else if !stream.has_head {
             Some(Code::PROTOCOL_ERROR)
-        } else if stream.receive_window < header.len as i64 {
+        } else if stream.receive_window < frame_len {
             Some(Code::FLOW_CONTROL_ERROR)
         } else {
             None
@@ -180,7 +183,7 @@ impl<T> Connection<T> {
             self.reset(key, code);
             return Ok(Step::Event(Event::Reset(key)));
         }
-        stream.receive_window -= header.len as i64;
+        stream.receive_window -= frame_len;
         content.key = Some(key);
         self.content = Some(content);
         // A frame without content is its own end.
@@ -202,13 +205,11 @@ impl<T> Connection<T> {
         let key = if content.left == 0 { content.key.take() } else { content.key };
         self.content = Some(content);
         let is_end = content.left == 0 && content.is_end;
-        match key {
-            Some(key) => self.deliver(key, bytes, is_end),
-            None => {
-                self.renew_window();
-                Step::Next
-            }
+        if let Some(key) = key {
+            return self.deliver(key, bytes, is_end);
         }
+        self.renew_window();
+        Step::Next
     }
 
     fn skip_padding<'a>(&mut self, mut content: Content, input: &mut &'a [u8]) -> Step<'a> {
@@ -362,16 +363,12 @@ impl<T> Connection<T> {
     /// Resets a stream for a fault of the peer.
     fn fail<'a>(&mut self, id: u32, code: Code) -> Option<Event<'a>> {
         self.faults += 1;
-        match self.streams.find(id) {
-            Some(key) => {
-                self.reset(key, code);
-                Some(Event::Reset(key))
-            }
-            None => {
-                self.write_reset(id, code);
-                None
-            }
+        if let Some(key) = self.streams.find(id) {
+            self.reset(key, code);
+            return Some(Event::Reset(key));
         }
+        self.write_reset(id, code);
+        None
     }
 
     fn rst_stream<'a>(&mut self, header: Header, payload: &[u8]) -> Result<Option<Event<'a>>, Fault> {

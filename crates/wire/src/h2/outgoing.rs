@@ -1,7 +1,7 @@
 //! Frames to the peer.
 
 use super::connection::{Connection, Leave};
-use super::frame::{HEADER_BYTES, Header, MAX_31_BITS, flag, kind};
+use super::frame::{HEADER_BYTES, Header, MAX_31_BITS, flag, kind, signed};
 use super::head::lines;
 use super::hpack::Encoder;
 use super::stream::{Key, State};
@@ -57,7 +57,7 @@ impl<T> Connection<T> {
     /// Bytes of content that a stream may send now.
     pub fn room(&self, key: Key) -> usize {
         let Some(stream) = self.streams.get(key) else { return 0 };
-        let window = stream.send_window.min(self.send_window).max(0) as usize;
+        let window = usize::try_from(stream.send_window.min(self.send_window)).unwrap_or(0);
         window.min(self.limits.unwritten_bytes_max.saturating_sub(self.unwritten().len()))
     }
 
@@ -142,8 +142,8 @@ impl<T> Connection<T> {
         let payload_bytes_max = self.peer.payload_bytes_max;
         let stream = self.streams.get_mut(key).filter(|stream| stream.state.may_send()).ok_or(Gone)?;
         let id = stream.id;
-        stream.send_window -= len as i64;
-        self.send_window -= len as i64;
+        stream.send_window -= signed(len);
+        self.send_window -= signed(len);
         let ends = is_end && len == content.len();
         if len == 0 && !ends {
             return Ok(0);

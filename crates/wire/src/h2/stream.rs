@@ -122,16 +122,11 @@ impl<T> Streams<T> {
     /// Adds an open stream, whose identifier is above all others.
     pub(super) fn add(&mut self, stream: Stream<T>) -> Key {
         let id = stream.id;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(stream);
-                slot
-            }
-            None => {
-                self.slots.push(Some(stream));
-                self.slots.len() as u32 - 1
-            }
-        };
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.slots[slot as usize] = Some(stream);
         self.open.push((id, slot));
         Key { slot, id }
     }

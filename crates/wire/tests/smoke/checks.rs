@@ -229,7 +229,7 @@ pub(crate) fn http2_head(input: &[u8]) {
     let (mut head, mut request) = (Vec::new(), Request::default());
     let into = (&mut head, &mut request);
     let opened = connection.request(LIMITS, || "a2V5".to_owned(), into, ()).expect("a block that is whole");
-    if !opened.is_some_and(|opened| opened.head.is_ok()) {
+    if opened.is_none_or(|opened| opened.head.is_err()) {
         return;
     }
     let parsed = parse_request(&head, LIMITS, Fields::default());

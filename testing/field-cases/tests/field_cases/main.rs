@@ -121,7 +121,9 @@ fn play(cases: &[&Case], is_interrupted: impl Fn() -> bool) -> ExitCode {
         }
     }
     // Again at the end, where it is seen.
-    failures.iter().for_each(|failure| eprintln!("{failure}"));
+    for failure in &failures {
+        eprintln!("{failure}");
+    }
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

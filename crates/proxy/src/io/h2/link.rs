@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use clock::Clock;
+use smallvec::SmallVec;
 use wire::h1::Response;
 use wire::h2::{Connection, Event, Fault, Key, Limits};
 
@@ -41,7 +42,7 @@ pub(super) struct State {
     waiting: Vec<Waiting>,
     waited: u64,
     /// Responses that have been taken, whose memory is used again.
-    spare: Vec<Box<Head>>,
+    spare: SmallVec<[Box<Head>; SPARE_HEADS_MAX]>,
     pub(super) end: Option<LinkEnd>,
     /// Writes to the peer have failed.
     is_unwritable: bool,
@@ -66,7 +67,7 @@ pub(crate) struct Slot {
     /// No content and no trailers follow.
     pub(super) has_end: bool,
     /// Heads of responses that have come.
-    pub(super) heads: Vec<Box<Head>>,
+    pub(super) heads: SmallVec<[Box<Head>; 1]>,
     /// The request was a HEAD.
     pub(super) asks_for_head: bool,
     pub(super) reader: Option<Waker>,
@@ -107,7 +108,7 @@ pub(crate) enum Progress {
 /// Content that a stream sends while others wait: one frame, then it is the others' turn.
 const TURN_BYTES: usize = 16 << 10;
 /// Responses whose memory is kept for a connection.
-const SPARE_HEADS_MAX: usize = 4;
+const SPARE_HEADS_MAX: usize = 2;
 /// Frames that wait to be written, beyond which nothing more is read: the peer has to take answers before it
 /// asks on.
 const UNWRITTEN_BYTES_TO_READ: usize = 128 << 10;
@@ -132,7 +133,7 @@ impl Link {
             ahead,
             waiting: Vec::new(),
             waited: 0,
-            spare: Vec::new(),
+            spare: SmallVec::new(),
             end: None,
             is_unwritable: false,
         };
@@ -301,7 +302,7 @@ impl State {
         while progress.is_none() {
             match connection.receive(&mut input, now) {
                 Ok(Some(Event::RoomForAll)) => has_room = true,
-                Ok(Some(event)) => match act(connection, spare, event) {
+                Ok(Some(event)) => match act(connection, spare, &event) {
                     Ok(next) => progress = next,
                     Err(broken) => {
                         fault = Some(broken);
@@ -376,10 +377,10 @@ impl State {
 /// Acts on one event. The driver has to act on what is returned.
 fn act(
     connection: &mut Connection<Slot>,
-    spare: &mut Vec<Box<Head>>,
-    event: Event<'_>,
+    spare: &mut SmallVec<[Box<Head>; SPARE_HEADS_MAX]>,
+    event: &Event<'_>,
 ) -> Result<Option<Progress>, Fault> {
-    match event {
+    match *event {
         Event::Request => return Ok(Some(Progress::Request)),
         Event::Goaway => {
             connection.all_data().for_each(Slot::wake_all);

@@ -52,9 +52,11 @@ impl Stream {
     /// The next piece of the content; none at its end, which trailers may follow. A consumed piece is
     /// acknowledged by [`release`](Self::release).
     pub(crate) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
-        self.poll_slot(cx, |slot| match slot.content.is_empty() {
-            false => Some(Some(Bytes::from(std::mem::take(&mut slot.content)))),
-            true => slot.has_end.then_some(None),
+        self.poll_slot(cx, |slot| {
+            if slot.content.is_empty() {
+                return slot.has_end.then_some(None);
+            }
+            Some(Some(Bytes::from(std::mem::take(&mut slot.content))))
         })
         .map(Result::transpose)
     }
@@ -62,10 +64,8 @@ impl Stream {
     /// Ready when there is a next piece to take; false where the content has ended, which trailers may
     /// follow.
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
-        let is_ready = |slot: &mut Slot| match slot.content.is_empty() {
-            false => Some(true),
-            true => slot.has_end.then_some(false),
-        };
+        let is_ready =
+            |slot: &mut Slot| (!slot.content.is_empty() || slot.has_end).then_some(!slot.content.is_empty());
         // Who takes the next piece finds the error.
         self.poll_slot(cx, is_ready).map(|ready| ready.unwrap_or(true))
     }
