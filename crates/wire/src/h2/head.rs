@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::code::Code;
 use super::hpack::{BrokenBlock, Decoded, Decoder, ListTooLarge, Token};
 use super::priority::Priority;
+use crate::block::{ends_line, ends_name, position};
 use crate::field::{Field, Known};
 use crate::h1::{Malformed, Request, RequestLimits, Response};
 
@@ -148,7 +149,7 @@ impl RequestReader<'_> {
             _ if is_forbidden(known) => return Err(HeadFault::Broken),
             _ => {}
         }
-        Ok(self.request.fields.push(position(known, field), head)?)
+        Ok(self.request.fields.push(field_of(known, field), head)?)
     }
 
     fn note_pseudo(&mut self, token: Token, value: Range<usize>) -> Result<(), HeadFault> {
@@ -269,7 +270,7 @@ fn add(known: Known, (name, value): (&[u8], &[u8]), head: &mut Vec<u8>) -> Field
 }
 
 /// The positions of a decoded field.
-fn position(known: Known, decoded: Decoded) -> Field {
+fn field_of(known: Known, decoded: Decoded) -> Field {
     field(known, decoded.name, decoded.value, decoded.is_plain_name)
 }
 
@@ -321,7 +322,7 @@ pub(super) fn read_response(
             return Err(HeadFault::Broken);
         }
         has_length |= known == Known::ContentLength;
-        Ok(response.fields.push(position(known, field), head)?)
+        Ok(response.fields.push(field_of(known, field), head)?)
     })?;
     Ok(decoded.and_then(|()| {
         // RFC 9113 section 8.6: there is no 101.
@@ -357,20 +358,24 @@ pub(super) fn read_trailers(
 /// The fields of a head or of trailers in the form of HTTP/1, without those that HTTP/2 has no use for (RFC
 /// 9113 section 8.2.2, RFC 8441 section 5). A start line is skipped.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
-    let mut rest = head;
+    let mut at = 0;
     std::iter::from_fn(move || {
-        let end = memchr::memchr(b'\n', rest)?;
-        let (line, after) = rest.split_at(end + 1);
-        rest = after;
-        Some(line)
-    })
-    .filter_map(|line| {
-        let colon = memchr::memchr(b':', line)?;
-        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        let known = Known::of(name);
-        let ends_here =
-            is_forbidden(known) || name.contains(&b' ') || name.eq_ignore_ascii_case(b"sec-websocket-accept");
-        (!ends_here).then_some((known, name, value))
+        while at < head.len() {
+            let start = at;
+            let colon = position(head, start, ends_name);
+            let end = position(head, colon, ends_line);
+            at = end + 1;
+            let (name, value) = (&head[start..colon], head.get(colon + 1..end).unwrap_or_default());
+            // A start line has a space before its first colon, if it has one.
+            if head.get(colon) != Some(&b':') {
+                continue;
+            }
+            let known = Known::of(name);
+            if !is_forbidden(known) && !name.eq_ignore_ascii_case(b"sec-websocket-accept") {
+                return Some((known, name, value.trim_ascii()));
+            }
+        }
+        None
     })
 }
 

@@ -102,6 +102,15 @@ impl Stream {
         }
     }
 
+    /// The content that has come, if nothing follows it and it is no longer than `len_max`.
+    pub(crate) fn take_last(&self, len_max: usize) -> Option<Bytes> {
+        let state = &mut *self.link.state.borrow_mut();
+        let slot = state.connection.data(self.key)?;
+        let is_last = slot.has_end && slot.trailers.is_empty();
+        let is_short = (1..=len_max).contains(&slot.content.len());
+        (is_last && is_short).then(|| Bytes::from(std::mem::take(&mut slot.content)))
+    }
+
     /// Grants the peer as many bytes again.
     pub(crate) fn release(&self, len: usize) {
         self.with(|state| state.connection.note_read(self.key, len));
