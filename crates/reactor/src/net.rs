@@ -218,19 +218,15 @@ impl TcpListener {
     ///
     /// Those of `accept4(2)`, and of [`Source::new`].
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.0.io(Interest::READABLE, || self.accept_now()).await
+        self.0.io(Interest::READABLE, || self.try_accept()).await
     }
 
-    /// The same at once, if a connection may have come.
+    /// The same at once, whatever the reactor has noted.
     ///
     /// # Errors
     ///
     /// `WouldBlock` where there is none; otherwise those of [`accept`](Self::accept).
     pub fn try_accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
-        self.0.try_io(Interest::READABLE, || self.accept_now())
-    }
-
-    fn accept_now(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = acceptfrom_with(self, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?;
         let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok()).ok_or(io::ErrorKind::InvalidData)?;
         Ok((TcpStream::from_std(stream.into())?, peer))

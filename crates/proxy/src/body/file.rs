@@ -11,10 +11,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use files::File;
+use reactor::{Interest, TcpStream};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 
 use super::sink::Sink;
 use super::{BodyEvent, Framing, Meter, Outgoing, RelayError};

@@ -298,7 +298,7 @@ impl Server<'_> {
         let arrived =
             Arrived { open: OpenStream::count(&self.streams), worker, conn, stream, head, written, begin };
         // In a box of its own, since a task is moved several times until it has its place.
-        tokio::task::spawn_local(boxed(|| serve_stream(arrived)));
+        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
     }
 
     async fn say_goodbye(&self, mut connection: Connected, code: Code) {

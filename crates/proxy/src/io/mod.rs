@@ -15,6 +15,7 @@ pub(crate) mod boxed;
 pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod deadline;
+pub(crate) mod event_loop;
 pub(crate) mod h2;
 pub(crate) mod listening;
 pub(crate) mod pace;

@@ -135,7 +135,7 @@ impl Session {
         let (requests, driver) = builder().handshake::<_, Bytes>(Io::of_endpoint(connection)).await?;
         let retired = Rc::new(Cell::new(false));
         let ended = Rc::clone(&retired);
-        tokio::task::spawn_local(async move {
+        reactor::spawn_detached(async move {
             // Each call gets the error itself.
             let _ = driver.await;
             ended.set(true);

@@ -15,7 +15,7 @@ use clock::{Clock, Moment};
 use http::uri::Scheme;
 use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
-use tokio::net::{TcpStream, UdpSocket};
+use reactor::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
 use super::connect::{Sources, connect, connect_datagrams};
