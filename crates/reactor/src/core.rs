@@ -59,7 +59,8 @@ struct Watched {
     writer: Waiting,
 }
 
-/// A task that waits for a socket. The waker is kept for the next time, which is nearly always the same task's.
+/// A task that waits for a socket. The waker is kept for the next wait, which nearly always is the same
+/// task's.
 #[derive(Default)]
 struct Waiting {
     waker: Option<Waker>,
@@ -127,9 +128,13 @@ impl Core {
         }
         // A task may begin others when it is dropped.
         loop {
-            let task = self.tasks.borrow_mut().pop();
-            let Some(task) = task else { break };
-            drop_quietly(task.future);
+            let tasks = self.tasks.replace(Slab::new());
+            if tasks.len() == 0 {
+                break;
+            }
+            for task in tasks.into_values() {
+                drop_quietly(task.future);
+            }
         }
         drop(self.deferred.take());
         self.ready.borrow_mut().clear();

@@ -18,8 +18,8 @@ pub(crate) struct TaskId {
 }
 
 impl TaskId {
-    /// A generation as far as there are bits for it. After a whole round a stale waker may wake a task that is
-    /// not its own, which is allowed to happen at any time.
+    /// A generation as far as there are bits for it. After a whole round a stale waker may wake a task that
+    /// is not its own, which is allowed to happen at any time.
     pub(crate) fn generation(count: u32) -> u32 {
         count & ((1 << GENERATION_BITS) - 1)
     }

@@ -6,15 +6,15 @@
 //!
 //! Tasks run in turns: what is woken in a turn runs in the next one. The sockets are polled when no task is
 //! ready, when all that are ready have [yielded](yield_now), and after [`limits::TASKS_PER_POLL_MAX`] tasks.
-//! A socket is added to the set once, for both directions and for edges only; from then on its readiness is a
-//! few bits beside it ([`Source`]). A read that has filled its buffer leaves them set, so that it is tried
+//! A socket is added to the set once, for both directions and for edges only; from then on its readiness is
+//! a few bits beside it ([`Source`]). A read that has filled its buffer leaves them set, so that it is tried
 //! again before the loop sleeps; a short one clears them, and saves the read that would find nothing.
 //!
-//! What a task may do in a turn is bounded by [`limits::BUDGET`] operations on sockets that are ready: then it
-//! pends, and goes on when the sockets have been polled.
+//! A task may do [`limits::BUDGET`] operations on ready sockets in a turn: then it pends, and goes on when
+//! the sockets have been polled.
 //!
-//! Never in here: protocols, buffers, work that blocks, deadlines of connections. The only unsafe code is that
-//! of the wakers.
+//! Never in here: protocols, buffers, work that blocks, deadlines of connections. The only unsafe code is
+//! that of the wakers.
 
 mod core;
 mod home;

@@ -90,7 +90,7 @@ impl TcpStream {
         self.0.try_io(interest, act)
     }
 
-    /// As [`Source::poll_io`].
+    /// As [`Source::poll_io`], with the same budget.
     pub fn poll_io<R>(
         &self,
         interest: Interest,

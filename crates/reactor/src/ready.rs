@@ -4,11 +4,11 @@ use std::ops::BitOr;
 
 use rustix::event::epoll::EventFlags;
 
-/// What a task wants to do with a socket.
+/// A task's wish for a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interest(u8);
 
-/// What a socket is ready for. It is a hint: the attempt decides.
+/// The operations that a socket is ready for. It is a hint: the attempt decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready(u8);
 
@@ -53,7 +53,7 @@ impl Ready {
     /// The socket may be read and written: whoever tries finds out.
     pub const ASSUMED: Self = Self(READABLE | WRITABLE);
 
-    /// Whether the peer has ended its stream, or the connection has failed: no more bytes will arrive than those
+    /// Whether the peer has ended its stream, or the connection has failed: no bytes will arrive but those
     /// that are there.
     pub fn is_read_closed(self) -> bool {
         self.0 & READ_CLOSED != 0
@@ -68,7 +68,7 @@ impl Ready {
         self.0 == 0
     }
 
-    /// What is left when an attempt has found nothing.
+    /// The rest when an attempt has found nothing.
     pub(crate) fn without(self, interest: Interest) -> Self {
         Self(self.0 & !interest.0)
     }

@@ -1,4 +1,4 @@
-//! The loop.
+//! The loop itself: turns of tasks, and polls of the sockets between them. Never in here: their state.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -58,8 +58,8 @@ impl Reactor {
         self.after_poll = Some(Box::new(act));
     }
 
-    /// Runs a future to its end, and the tasks of the thread beside it. Tasks that are left then go on when it
-    /// is called again.
+    /// Runs a future to its end, and the tasks of the thread beside it. Tasks that are left then go on in
+    /// the next call.
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Reactor {
         core.wake(core.root());
         let mut run = 0;
         loop {
-            // What is woken in this turn runs in the next one.
+            // A task that is woken in this turn runs in the next one.
             for _ in 0..core.ready_len() {
                 let Some(slot) = core.next_ready() else { break };
                 core.budget.set(BUDGET);

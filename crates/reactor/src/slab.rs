@@ -63,10 +63,7 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    /// Removes some value; none where there is none.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let slot = self.entries.iter().position(|entry| entry.value.is_some())?;
-        let generation = self.entries[slot].generation;
-        self.remove(Key { slot: slot as u32, generation })
+    pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
+        self.entries.into_iter().filter_map(|entry| entry.value)
     }
 }

@@ -58,7 +58,7 @@ impl<T: AsFd> Source<T> {
         Ok(self.io)
     }
 
-    /// The descriptor.
+    /// The descriptor, which goes on being watched.
     pub fn get(&self) -> &T {
         &self.io
     }

@@ -13,8 +13,8 @@ static WAKER: RawWakerVTable = TABLE;
 
 /// The waker of a task. It may outlive the task and its reactor.
 pub(crate) fn of(task: TaskId) -> Waker {
-    // SAFETY: the functions of the table take the pointer as a number, never as an address: a clone is a copy,
-    // nothing is freed, and each of them may be called on any thread at any time.
+    // SAFETY: the functions of the table take the pointer as a number, never as an address: a clone is a
+    // copy, nothing is freed, and each of them may be called on any thread at any time.
     unsafe { Waker::new(ptr::without_provenance(task.to_bits()), &WAKER) }
 }
 

@@ -1,3 +1,5 @@
+//! Sockets: waiting for them, and moving them between reactors. Never in here: hosts other than this one.
+
 use std::cell::Cell;
 use std::future::{pending, poll_fn};
 use std::io::{self, IoSlice, Read, Write};

@@ -1,3 +1,5 @@
+//! Tasks, their results and their wakers. Never in here: sockets.
+
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
@@ -144,7 +146,8 @@ fn a_task_that_wakes_itself_runs_again_once() {
         spawn(poll_fn(move |cx| {
             counted.set(counted.get() + 1);
             cx.waker().wake_by_ref();
-            cx.waker().clone().wake();
+            let twice = cx.waker().clone();
+            twice.wake();
             if counted.get() == 3 { Poll::Ready(()) } else { Poll::Pending }
         }))
         .await

@@ -1,3 +1,5 @@
+//! Timers and their wheel. Never in here: sleeps that are longer than some milliseconds.
+
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Waker;
