@@ -288,7 +288,7 @@ impl Server<'_> {
         let (worker, read) = (Rc::clone(&worker), opened.head);
         let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
         // In a box of its own, since a task is moved several times until it has its place.
-        tokio::task::spawn_local(boxed(|| serve_stream(arrived)));
+        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
         Ok(())
     }
 
