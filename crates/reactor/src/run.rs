@@ -119,12 +119,18 @@ impl Reactor {
                 core.note(key_of(data), Ready::from(flags));
             }
         }
-        home.take_orders(&mut lists.orders);
-        for order in lists.orders.drain(..) {
-            core.obey(order);
+        if home.has_orders() {
+            home.take_orders(&mut lists.orders);
+            for order in lists.orders.drain(..) {
+                core.obey(order);
+            }
         }
-        fire_timers(core, &mut lists.due);
-        core.resume_deferred();
+        if !core.wheel.borrow().is_empty() {
+            fire_timers(core, &mut lists.due);
+        }
+        if core.has_deferred() {
+            core.resume_deferred();
+        }
     }
 }
 
@@ -139,9 +145,6 @@ fn wait_for_timers(core: &Core) -> Option<Duration> {
 
 fn fire_timers(core: &Core, due: &mut Vec<Waker>) {
     let mut wheel = core.wheel.borrow_mut();
-    if wheel.is_empty() {
-        return;
-    }
     wheel.advance(core.elapsed().as_millis() as u64, due);
     drop(wheel);
     for waker in due.drain(..) {
@@ -150,6 +153,7 @@ fn fire_timers(core: &Core, due: &mut Vec<Waker>) {
 }
 
 /// Polls a task. A panic ends that task alone.
+#[inline]
 fn run_task(core: &Core, slot: u32) {
     let Some((key, mut future)) = core.begin(slot) else { return };
     let waker = waker::of(core.id(key));

@@ -11,6 +11,7 @@ use crate::core::{self, Side};
 use crate::home::{Home, Order};
 use crate::ready::{Interest, Ready};
 use crate::slab::Key;
+use crate::waker::task_of;
 
 /// A descriptor in non-blocking mode, whose readiness the reactor of the thread notes. One task at a time can
 /// wait to read it, and one to write.
@@ -80,7 +81,7 @@ impl<T: AsFd> Source<T> {
                 "a socket is waited for where it is watched"
             );
             let side = if interest == Interest::WRITABLE { Side::Writer } else { Side::Reader };
-            core.wait_for(self.registration.key, side, cx.waker());
+            core.wait_for(self.registration.key, side, cx.waker(), task_of(cx.waker()));
             Poll::Pending
         })
     }
@@ -152,6 +153,7 @@ impl<T: AsFd> AsFd for Source<T> {
 }
 
 impl Registration {
+    #[inline]
     fn ready(&self) -> Ready {
         Ready::from_bits(self.bits.load(Ordering::Relaxed))
     }
