@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::{Home, Order};
 use crate::id::{ROOT, TaskId};
-use crate::limits::TASKS_MAX;
+use crate::limits::{BUDGET, TASKS_MAX};
 use crate::ready::Ready;
 use crate::slab::{Key, Slab};
 use crate::wheel::Wheel;
@@ -32,8 +32,6 @@ pub(crate) struct Core {
     users: Cell<u32>,
     pub(crate) is_running: Cell<bool>,
     home: RefCell<Option<Arc<Home>>>,
-    /// Operations that are left to the task in its turn.
-    pub(crate) budget: Cell<u32>,
     tasks: RefCell<Slab<Task>>,
     /// The slots of the tasks that are to run.
     ready: RefCell<VecDeque<u32>>,
@@ -79,6 +77,9 @@ pub(crate) enum Side {
 
 thread_local! {
     static CORE: Core = const { Core::new() };
+    /// Operations that are left to the task in its turn. It is looked at with each of them, and apart from
+    /// the rest since it needs no destructor.
+    static LEFT: Cell<u32> = const { Cell::new(BUDGET) };
 }
 
 /// Calls a function with the thread's reactor.
@@ -92,6 +93,21 @@ pub(crate) fn try_with<T>(act: impl FnOnce(&Core) -> T) -> Option<T> {
     CORE.try_with(act).ok()
 }
 
+/// Gives the next task its budget.
+#[inline]
+pub(crate) fn renew_budget() {
+    LEFT.set(BUDGET);
+}
+
+/// Takes one operation off the budget of the running task. False where nothing is left: then the task is
+/// woken after the poll.
+#[inline]
+pub(crate) fn spend(cx: &Context<'_>) -> bool {
+    let left = LEFT.get();
+    LEFT.set(left.saturating_sub(1));
+    left > 0 || with(|core| core.goes_on(cx))
+}
+
 impl Core {
     const fn new() -> Self {
         Self {
@@ -100,7 +116,6 @@ impl Core {
             users: Cell::new(0),
             is_running: Cell::new(false),
             home: RefCell::new(None),
-            budget: Cell::new(0),
             tasks: RefCell::new(Slab::new()),
             ready: RefCell::new(VecDeque::new()),
             is_root_queued: Cell::new(false),
@@ -300,17 +315,14 @@ impl Core {
         }
     }
 
-    /// Takes one operation off the budget of the running task. False where nothing is left: then the task is
-    /// woken after the poll.
-    #[inline]
-    pub(crate) fn spend(&self, cx: &Context<'_>) -> bool {
-        let left = self.budget.get();
-        if left == 0 && self.is_running.get() {
+    /// Whether a task without a budget goes on: only what no reactor runs.
+    #[cold]
+    fn goes_on(&self, cx: &Context<'_>) -> bool {
+        let is_running = self.is_running.get();
+        if is_running {
             self.defer(cx.waker());
-            return false;
         }
-        self.budget.set(left.saturating_sub(1));
-        true
+        !is_running
     }
 
     // === sockets ===

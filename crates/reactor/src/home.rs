@@ -103,8 +103,8 @@ impl Home {
         }
     }
 
-    /// Whether there may be orders. Whoever has given one to wake rings afterwards, so that none is missed for
-    /// long.
+    /// Whether there may be orders. Whoever has given one to wake rings afterwards, so that none is missed
+    /// for long.
     #[inline]
     pub(crate) fn has_orders(&self) -> bool {
         self.has_orders.load(Ordering::Relaxed)

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::core::{self, Core};
 use crate::home::{BELL, Home, Order, key_of};
 use crate::id::ROOT;
-use crate::limits::{BUDGET, EVENTS_MAX, TASKS_PER_POLL_MAX};
+use crate::limits::{EVENTS_MAX, TASKS_PER_POLL_MAX};
 use crate::ready::Ready;
 use crate::waker;
 
@@ -78,7 +78,7 @@ impl Reactor {
             // A task that is woken in this turn runs in the next one.
             for _ in 0..core.ready_len() {
                 let Some(slot) = core.next_ready() else { break };
-                core.budget.set(BUDGET);
+                core::renew_budget();
                 run += 1;
                 if slot != ROOT {
                     run_task(core, slot);
