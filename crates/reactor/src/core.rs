@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::{Home, Order};
 use crate::id::{ROOT, TaskId};
-use crate::limits::TASKS_MAX;
+use crate::limits::{BUDGET, TASKS_MAX};
 use crate::ready::Ready;
 use crate::slab::{Key, Slab};
 use crate::wheel::Wheel;
@@ -32,8 +32,6 @@ pub(crate) struct Core {
     users: Cell<u32>,
     pub(crate) is_running: Cell<bool>,
     home: RefCell<Option<Arc<Home>>>,
-    /// Operations that are left to the task in its turn.
-    pub(crate) budget: Cell<u32>,
     tasks: RefCell<Slab<Task>>,
     /// The slots of the tasks that are to run.
     ready: RefCell<VecDeque<u32>>,
@@ -59,12 +57,15 @@ struct Watched {
     writer: Waiting,
 }
 
-/// A task that waits for a socket. The waker is kept for the next wait, which nearly always is the same
-/// task's.
+/// A task that waits for a socket.
 #[derive(Default)]
-struct Waiting {
-    waker: Option<Waker>,
-    waits: bool,
+enum Waiting {
+    #[default]
+    Nobody,
+    /// A task of this reactor.
+    Task(TaskId),
+    /// Whoever waits by a waker of another kind.
+    Other(Waker),
 }
 
 /// The end of a wait for a socket.
@@ -76,9 +77,13 @@ pub(crate) enum Side {
 
 thread_local! {
     static CORE: Core = const { Core::new() };
+    /// Operations that are left to the task in its turn. It is looked at with each of them, and apart from
+    /// the rest since it needs no destructor.
+    static LEFT: Cell<u32> = const { Cell::new(BUDGET) };
 }
 
 /// Calls a function with the thread's reactor.
+#[inline]
 pub(crate) fn with<T>(act: impl FnOnce(&Core) -> T) -> T {
     CORE.with(act)
 }
@@ -86,6 +91,21 @@ pub(crate) fn with<T>(act: impl FnOnce(&Core) -> T) -> T {
 /// The same, unless the thread is about to end.
 pub(crate) fn try_with<T>(act: impl FnOnce(&Core) -> T) -> Option<T> {
     CORE.try_with(act).ok()
+}
+
+/// Gives the next task its budget.
+#[inline]
+pub(crate) fn renew_budget() {
+    LEFT.set(BUDGET);
+}
+
+/// Takes one operation off the budget of the running task. False where nothing is left: then the task is
+/// woken after the poll.
+#[inline]
+pub(crate) fn spend(cx: &Context<'_>) -> bool {
+    let left = LEFT.get();
+    LEFT.set(left.saturating_sub(1));
+    left > 0 || with(|core| core.goes_on(cx))
 }
 
 impl Core {
@@ -96,7 +116,6 @@ impl Core {
             users: Cell::new(0),
             is_running: Cell::new(false),
             home: RefCell::new(None),
-            budget: Cell::new(0),
             tasks: RefCell::new(Slab::new()),
             ready: RefCell::new(VecDeque::new()),
             is_root_queued: Cell::new(false),
@@ -157,15 +176,18 @@ impl Core {
         Arc::clone(self.home.borrow().as_ref().expect("the thread has a reactor"))
     }
 
+    #[inline]
     pub(crate) fn is_number(&self, number: u32) -> bool {
         self.number.get() == number
     }
 
     /// The serial number of its home; 0 where the thread has no reactor.
+    #[inline]
     pub(crate) fn serial(&self) -> u64 {
         self.serial.get()
     }
 
+    #[inline]
     pub(crate) fn is_serial(&self, serial: u64) -> bool {
         self.serial.get() == serial
     }
@@ -185,15 +207,18 @@ impl Core {
     }
 
     /// The number of a task in its wakers.
+    #[inline]
     pub(crate) fn id(&self, key: Key) -> TaskId {
         TaskId { reactor: self.number.get(), slot: key.slot, generation: key.generation }
     }
 
     /// The number of the future that the reactor runs.
+    #[inline]
     pub(crate) fn root(&self) -> TaskId {
         self.id(Key { slot: ROOT, generation: 0 })
     }
 
+    #[inline]
     pub(crate) fn wake(&self, task: TaskId) {
         if task.slot == ROOT {
             if !self.is_root_queued.replace(true) {
@@ -221,20 +246,24 @@ impl Core {
     }
 
     /// Number of entries in the queue of tasks to run.
+    #[inline]
     pub(crate) fn ready_len(&self) -> usize {
         self.ready.borrow().len()
     }
 
+    #[inline]
     pub(crate) fn next_ready(&self) -> Option<u32> {
         self.ready.borrow_mut().pop_front()
     }
 
     /// Whether the future that the reactor runs is to be polled: its slot has come up.
+    #[inline]
     pub(crate) fn begin_root(&self) {
         self.is_root_queued.set(false);
     }
 
     /// Takes a task to run it; none where the entry in the queue was that of an earlier one in its slot.
+    #[inline]
     pub(crate) fn begin(&self, slot: u32) -> Option<(Key, BoxedTask)> {
         let mut tasks = self.tasks.borrow_mut();
         let (key, task) = tasks.at(slot)?;
@@ -251,6 +280,7 @@ impl Core {
     }
 
     /// Takes back a task that has not ended.
+    #[inline]
     pub(crate) fn put_back(&self, key: Key, future: BoxedTask) {
         if let Some(task) = self.tasks.borrow_mut().get_mut(key) {
             // One that was aborted meanwhile is queued, and dropped in its turn.
@@ -267,15 +297,13 @@ impl Core {
         self.deferred.borrow_mut().push(waker.clone());
     }
 
+    #[inline]
     pub(crate) fn has_deferred(&self) -> bool {
         !self.deferred.borrow().is_empty()
     }
 
     /// Wakes the tasks that have waited for the poll.
     pub(crate) fn resume_deferred(&self) {
-        if !self.has_deferred() {
-            return;
-        }
         let mut deferred = self.deferred.take();
         for waker in deferred.drain(..) {
             waker.wake();
@@ -287,24 +315,21 @@ impl Core {
         }
     }
 
-    /// Takes one operation off the budget of the running task. False where nothing is left: then the task is
-    /// woken after the poll.
-    pub(crate) fn spend(&self, cx: &Context<'_>) -> bool {
-        let left = self.budget.get();
-        if left == 0 && self.is_running.get() {
+    /// Whether a task without a budget goes on: only what no reactor runs.
+    #[cold]
+    fn goes_on(&self, cx: &Context<'_>) -> bool {
+        let is_running = self.is_running.get();
+        if is_running {
             self.defer(cx.waker());
-            return false;
         }
-        self.budget.set(left.saturating_sub(1));
-        true
+        !is_running
     }
 
     // === sockets ===
 
     pub(crate) fn watch(&self, fd: impl AsFd, bits: &Arc<AtomicU8>) -> io::Result<(Arc<Home>, Key)> {
         let home = self.home();
-        let watched =
-            Watched { bits: Arc::clone(bits), reader: Waiting::default(), writer: Waiting::default() };
+        let watched = Watched { bits: Arc::clone(bits), reader: Waiting::Nobody, writer: Waiting::Nobody };
         let key = self.sources.borrow_mut().insert(watched);
         if let Err(error) = home.add(fd, key) {
             self.forget(key);
@@ -320,33 +345,45 @@ impl Core {
     }
 
     /// Has the next change of a socket wake this task.
-    pub(crate) fn wait_for(&self, key: Key, side: Side, waker: &Waker) {
+    #[inline]
+    pub(crate) fn wait_for(&self, key: Key, side: Side, waker: &Waker, task: Option<TaskId>) {
         let mut sources = self.sources.borrow_mut();
         let Some(watched) = sources.get_mut(key) else { return };
         let waiting = match side {
             Side::Reader => &mut watched.reader,
             Side::Writer => &mut watched.writer,
         };
-        waiting.waits = true;
-        if waiting.waker.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            return;
-        }
-        let former = waiting.waker.replace(waker.clone());
+        let next = match task {
+            Some(task) if task.reactor == self.number.get() => Waiting::Task(task),
+            _ => Waiting::Other(waker.clone()),
+        };
+        let former = std::mem::replace(waiting, next);
         drop(sources);
         drop(former);
     }
 
     /// Notes what the kernel has said about a socket, and wakes whoever waits for it.
+    #[inline]
     pub(crate) fn note(&self, key: Key, more: Ready) {
         let mut sources = self.sources.borrow_mut();
         let Some(watched) = sources.get_mut(key) else { return };
         let known = Ready::from_bits(watched.bits.load(Ordering::Relaxed));
         watched.bits.store(known.with(more).to_bits(), Ordering::Relaxed);
         if more.wakes_reader() {
-            watched.reader.wake();
+            self.wake_waiting(&mut watched.reader);
         }
         if more.wakes_writer() {
-            watched.writer.wake();
+            self.wake_waiting(&mut watched.writer);
+        }
+    }
+
+    #[inline]
+    fn wake_waiting(&self, waiting: &mut Waiting) {
+        match std::mem::take(waiting) {
+            Waiting::Nobody => {}
+            Waiting::Task(task) => self.wake(task),
+            // A waker only queues its task.
+            Waiting::Other(waker) => waker.wake(),
         }
     }
 
@@ -361,17 +398,6 @@ impl Core {
         match order {
             Order::Wake(task) => self.wake(task),
             Order::Forget(key) => self.forget(key),
-        }
-    }
-}
-
-impl Waiting {
-    fn wake(&mut self) {
-        if std::mem::replace(&mut self.waits, false)
-            && let Some(waker) = &self.waker
-        {
-            // A waker only queues its task.
-            waker.wake_by_ref();
         }
     }
 }

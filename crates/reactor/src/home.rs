@@ -103,12 +103,15 @@ impl Home {
         }
     }
 
+    /// Whether there may be orders. Whoever has given one to wake rings afterwards, so that none is missed
+    /// for long.
+    #[inline]
+    pub(crate) fn has_orders(&self) -> bool {
+        self.has_orders.load(Ordering::Relaxed)
+    }
+
     /// Takes the orders into an empty list.
     pub(crate) fn take_orders(&self, taken: &mut Vec<Order>) {
-        // Whoever has given an order to wake rings afterwards, so that none is missed for long.
-        if !self.has_orders.load(Ordering::Relaxed) {
-            return;
-        }
         let mut inbox = self.inbox.lock();
         self.has_orders.store(false, Ordering::Relaxed);
         inbox.is_told = false;

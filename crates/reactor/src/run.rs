@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use crate::core::{self, Core};
 use crate::home::{BELL, Home, Order, key_of};
 use crate::id::ROOT;
-use crate::limits::{BUDGET, EVENTS_MAX, TASKS_PER_POLL_MAX};
+use crate::limits::{EVENTS_MAX, TASKS_PER_POLL_MAX};
 use crate::ready::Ready;
 use crate::waker;
 
@@ -78,7 +78,7 @@ impl Reactor {
             // A task that is woken in this turn runs in the next one.
             for _ in 0..core.ready_len() {
                 let Some(slot) = core.next_ready() else { break };
-                core.budget.set(BUDGET);
+                core::renew_budget();
                 run += 1;
                 if slot != ROOT {
                     run_task(core, slot);
@@ -119,12 +119,18 @@ impl Reactor {
                 core.note(key_of(data), Ready::from(flags));
             }
         }
-        home.take_orders(&mut lists.orders);
-        for order in lists.orders.drain(..) {
-            core.obey(order);
+        if home.has_orders() {
+            home.take_orders(&mut lists.orders);
+            for order in lists.orders.drain(..) {
+                core.obey(order);
+            }
         }
-        fire_timers(core, &mut lists.due);
-        core.resume_deferred();
+        if !core.wheel.borrow().is_empty() {
+            fire_timers(core, &mut lists.due);
+        }
+        if core.has_deferred() {
+            core.resume_deferred();
+        }
     }
 }
 
@@ -139,9 +145,6 @@ fn wait_for_timers(core: &Core) -> Option<Duration> {
 
 fn fire_timers(core: &Core, due: &mut Vec<Waker>) {
     let mut wheel = core.wheel.borrow_mut();
-    if wheel.is_empty() {
-        return;
-    }
     wheel.advance(core.elapsed().as_millis() as u64, due);
     drop(wheel);
     for waker in due.drain(..) {
@@ -150,6 +153,7 @@ fn fire_timers(core: &Core, due: &mut Vec<Waker>) {
 }
 
 /// Polls a task. A panic ends that task alone.
+#[inline]
 fn run_task(core: &Core, slot: u32) {
     let Some((key, mut future)) = core.begin(slot) else { return };
     let waker = waker::of(core.id(key));

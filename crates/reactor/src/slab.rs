@@ -40,12 +40,14 @@ impl<T> Slab<T> {
         Key { slot, generation: entry.generation }
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.slot as usize)?;
         if entry.generation == key.generation { entry.value.as_mut() } else { None }
     }
 
     /// The value in a slot, whatever its generation.
+    #[inline]
     pub(crate) fn at(&mut self, slot: u32) -> Option<(Key, &mut T)> {
         let entry = self.entries.get_mut(slot as usize)?;
         let key = Key { slot, generation: entry.generation };

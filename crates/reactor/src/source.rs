@@ -11,6 +11,7 @@ use crate::core::{self, Side};
 use crate::home::{Home, Order};
 use crate::ready::{Interest, Ready};
 use crate::slab::Key;
+use crate::waker::task_of;
 
 /// A descriptor in non-blocking mode, whose readiness the reactor of the thread notes. One task at a time can
 /// wait to read it, and one to write.
@@ -69,20 +70,14 @@ impl<T: AsFd> Source<T> {
     /// # Panics
     ///
     /// If the task would have to wait, and this is not the thread of the source's reactor.
+    #[inline]
     pub fn poll_ready(&self, interest: Interest, cx: &Context<'_>) -> Poll<Ready> {
         let ready = self.registration.ready().of(interest);
-        core::with(|core| {
-            if !ready.is_none() {
-                return if core.spend(cx) { Poll::Ready(ready) } else { Poll::Pending };
-            }
-            assert!(
-                core.is_serial(self.registration.home.serial),
-                "a socket is waited for where it is watched"
-            );
-            let side = if interest == Interest::WRITABLE { Side::Writer } else { Side::Reader };
-            core.wait_for(self.registration.key, side, cx.waker());
-            Poll::Pending
-        })
+        if ready.is_none() {
+            self.registration.wait(interest, cx);
+            return Poll::Pending;
+        }
+        if core::spend(cx) { Poll::Ready(ready) } else { Poll::Pending }
     }
 
     /// Waits until an attempt may succeed.
@@ -95,6 +90,7 @@ impl<T: AsFd> Source<T> {
     /// # Errors
     ///
     /// `WouldBlock` where it is not ready; otherwise those of the attempt.
+    #[inline]
     pub fn try_io<R>(&self, interest: Interest, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
         if self.registration.ready().of(interest).is_none() {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -113,6 +109,7 @@ impl<T: AsFd> Source<T> {
     /// # Errors
     ///
     /// Those of the attempt.
+    #[inline]
     pub fn poll_io<R>(
         &self,
         interest: Interest,
@@ -152,8 +149,17 @@ impl<T: AsFd> AsFd for Source<T> {
 }
 
 impl Registration {
+    #[inline]
     fn ready(&self) -> Ready {
         Ready::from_bits(self.bits.load(Ordering::Relaxed))
+    }
+
+    fn wait(&self, interest: Interest, cx: &Context<'_>) {
+        core::with(|core| {
+            assert!(core.is_serial(self.home.serial), "a socket is waited for where it is watched");
+            let side = if interest == Interest::WRITABLE { Side::Writer } else { Side::Reader };
+            core.wait_for(self.key, side, cx.waker(), task_of(cx.waker()));
+        });
     }
 }
 

@@ -18,6 +18,12 @@ pub(crate) fn of(task: TaskId) -> Waker {
     unsafe { Waker::new(ptr::without_provenance(task.to_bits()), &WAKER) }
 }
 
+/// The task that a waker wakes; none if it is not one of ours.
+#[inline]
+pub(crate) fn task_of(waker: &Waker) -> Option<TaskId> {
+    ptr::eq(waker.vtable(), &raw const WAKER).then(|| TaskId::from_bits(waker.data().addr()))
+}
+
 fn clone(task: *const ()) -> RawWaker {
     RawWaker::new(task, &WAKER)
 }

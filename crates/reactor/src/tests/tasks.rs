@@ -3,7 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::on_reactor;
@@ -162,15 +164,15 @@ fn another_thread_wakes_a_reactor_that_sleeps() {
     for _ in 0..100 {
         on_reactor(async {
             let mut waking = None;
-            let is_woken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let is_woken = Arc::new(AtomicBool::new(false));
             poll_fn(|cx| {
-                if is_woken.load(std::sync::atomic::Ordering::Acquire) {
+                if is_woken.load(Ordering::Acquire) {
                     return Poll::Ready(());
                 }
-                let (waker, is_woken) = (cx.waker().clone(), std::sync::Arc::clone(&is_woken));
+                let (waker, is_woken) = (cx.waker().clone(), Arc::clone(&is_woken));
                 waking.get_or_insert_with(|| {
                     thread::spawn(move || {
-                        is_woken.store(true, std::sync::atomic::Ordering::Release);
+                        is_woken.store(true, Ordering::Release);
                         waker.wake();
                     })
                 });
@@ -249,4 +251,68 @@ fn a_function_is_called_after_each_poll() {
         yield_now().await;
     });
     assert_eq!(polls.get(), 2);
+}
+
+/// A flag of a task that another thread sets.
+#[derive(Default)]
+struct Flag {
+    is_set: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Flag {
+    fn set(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.waker.lock().unwrap().take() {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<()> {
+        *self.waker.lock().unwrap() = Some(cx.waker().clone());
+        if self.is_set.swap(false, Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[test]
+fn no_wake_of_other_threads_is_lost() {
+    const ROUNDS: usize = 200;
+    let pairs: Vec<_> = (0..50).map(|_| Arc::new((Flag::default(), Flag::default()))).collect();
+    let there = pairs.clone();
+    // One reactor answers the other, as often as each of the tasks asks.
+    let answering = thread::spawn(move || {
+        on_reactor(async {
+            let tasks: Vec<_> = there
+                .into_iter()
+                .map(|pair| {
+                    spawn(async move {
+                        for _ in 0..ROUNDS {
+                            poll_fn(|cx| pair.0.poll(cx)).await;
+                            pair.1.set();
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    });
+    on_reactor(async {
+        let tasks: Vec<_> = pairs
+            .into_iter()
+            .map(|pair| {
+                spawn(async move {
+                    for _ in 0..ROUNDS {
+                        pair.0.set();
+                        poll_fn(|cx| pair.1.poll(cx)).await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    answering.join().unwrap();
 }
