@@ -17,8 +17,9 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The payload of the PING whose answer shows that the peer has read a GOAWAY.
 pub(super) const PARTING: [u8; 8] = *b"parting.";
 
-/// Streams that were reset here and are remembered, since frames of theirs may be on the way.
-const RESETS_REMEMBERED: usize = 32;
+/// Streams that were reset here and are remembered at least, since frames of theirs may be on the way. All
+/// streams that a peer may have open can be reset before it has read of one of them.
+const RESETS_REMEMBERED_MIN: usize = 32;
 
 /// A connection of HTTP/2. `T` is what its owner keeps for each stream.
 #[derive(Debug)]
@@ -324,7 +325,9 @@ impl<T> Connection<T> {
         let block = (&mut self.decoder, &self.block.bytes[..]);
         let framing = Framing { is_end, head_bytes_max: self.limits.head_bytes_max as usize };
         let read = head::read_response(block, framing, head, response)?;
-        let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
+        // The stream may have been reset here before the last frame of the block.
+        let stream = self.streams.get_mut(key).filter(|stream| stream.state.may_receive());
+        let Some(stream) = stream else { return Ok(None) };
         let is_final = response.status >= 200;
         let has_length = !answers_head && !matches!(response.status, 204 | 304);
         let length = response.fields.content_length.filter(|_| has_length);
@@ -355,8 +358,10 @@ impl<T> Connection<T> {
         };
         let block = (&mut self.decoder, &self.block.bytes[..]);
         let read = head::read_trailers(block, self.limits.head_bytes_max as usize, lines)?;
-        let is_whole = self.streams.get(key).is_some_and(|stream| matches!(stream.expected, None | Some(0)));
-        if read.is_err() || !is_whole {
+        // The stream may have been reset here before the last frame of the block.
+        let stream = self.streams.get(key).filter(|stream| stream.state.may_receive());
+        let Some(stream) = stream else { return Ok(false) };
+        if read.is_err() || !matches!(stream.expected, None | Some(0)) {
             self.note_fault(id);
             return Ok(false);
         }
@@ -368,17 +373,23 @@ impl<T> Connection<T> {
         Framing { is_end: self.block.is_end, head_bytes_max: self.limits.head_bytes_max as usize }
     }
 
-    /// Decodes a block that nobody reads, for the sake of the table.
-    pub(super) fn drop_block(&mut self) -> Result<(), Fault> {
-        let BlockState::Whole(of, id) = self.block.state else { return Ok(()) };
+    /// Decodes a block that nobody reads, for the sake of the table. Returns the stream that is reset with
+    /// it, if there is one.
+    pub(super) fn drop_block(&mut self) -> Result<Option<Key>, Fault> {
+        let BlockState::Whole(of, id) = self.block.state else { return Ok(None) };
         self.block.state = BlockState::None;
         let block = (&mut self.decoder, &self.block.bytes[..]);
         // The fields are of no interest; a block that breaks the table is.
         let _ = head::read_trailers(block, 0, &mut Vec::new())?;
-        if let BlockOf::Nothing(Some(code)) = of {
-            self.write_reset(id, code);
+        let BlockOf::Nothing(Some(code)) = of else { return Ok(None) };
+        let key = self.streams.find(id);
+        match key {
+            Some(key) => self.reset(key, code),
+            // Its owner may have reset it before the last frame of the block.
+            None if self.was_reset(id) => {}
+            None => self.write_reset(id, code),
         }
-        Ok(())
+        Ok(key)
     }
 
     /// A stream in its first state.
@@ -487,7 +498,7 @@ impl<T> Connection<T> {
     }
 
     pub(super) fn write_reset(&mut self, id: u32, code: Code) {
-        if self.resets.len() == RESETS_REMEMBERED {
+        if self.resets.len() >= RESETS_REMEMBERED_MIN.max(self.limits.streams_max as usize) {
             self.resets.remove(0);
         }
         self.resets.push(id);
