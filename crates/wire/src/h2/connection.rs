@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::code::Code;
 use super::flood::{Begun, Budget};
-use super::frame::{self, MAX_31_BITS, kind};
+use super::frame::{self, MAX_31_BITS, kind, signed};
 use super::head::{self, Framing, HeadFault};
 use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
@@ -29,6 +29,8 @@ pub struct Connection<T> {
     pub(super) peer: PeerSettings,
     /// The peer's first SETTINGS frame has come.
     pub(super) has_settings: bool,
+    /// The peer has acknowledged the settings of this side.
+    pub(super) has_acknowledged: bool,
     /// The client's preface has come, or this side is the client.
     pub(super) has_preface: bool,
     pub(super) streams: Streams<T>,
@@ -189,6 +191,7 @@ impl<T> Connection<T> {
             is_server,
             peer: PeerSettings::default(),
             has_settings: false,
+            has_acknowledged: false,
             has_preface: !is_server,
             streams: Streams::default(),
             decoder: Decoder::new(limits.table_bytes_max as usize),
@@ -392,8 +395,32 @@ impl<T> Connection<T> {
         Ok(key)
     }
 
+    /// Bytes beyond the window of a stream that the peer may send until it has acknowledged the settings (RFC
+    /// 9113 section 6.9.3).
+    fn window_surplus(&self) -> i64 {
+        i64::from(WINDOW_BYTES_INITIAL.saturating_sub(self.limits.stream_window_bytes))
+    }
+
+    /// Notes that the peer knows this side's settings.
+    pub(super) fn note_acknowledged(&mut self) {
+        if std::mem::replace(&mut self.has_acknowledged, true) {
+            return;
+        }
+        self.decoder.settings_acknowledged();
+        let surplus = self.window_surplus();
+        if surplus > 0 {
+            for key in self.streams.open_above(0) {
+                if let Some(stream) = self.streams.get_mut(key) {
+                    stream.receive_window -= surplus;
+                }
+                self.renew_stream(key);
+            }
+        }
+    }
+
     /// A stream in its first state.
     pub(super) fn stream(&self, id: u32, state: State, expected: Option<u64>, data: T) -> Stream<T> {
+        let surplus = if self.has_acknowledged { 0 } else { self.window_surplus() };
         Stream {
             id,
             state,
@@ -401,7 +428,7 @@ impl<T> Connection<T> {
             has_sent_head: !self.is_server,
             priority: Priority::default(),
             send_window: i64::from(self.peer.window_bytes),
-            receive_window: i64::from(self.limits.stream_window_bytes),
+            receive_window: i64::from(self.limits.stream_window_bytes) + surplus,
             receive_window_max: self.limits.stream_window_bytes,
             unread: 0,
             expected,
@@ -414,33 +441,41 @@ impl<T> Connection<T> {
         let Some(stream) = self.streams.get_mut(key) else { return };
         let len = (len as u32).min(stream.unread);
         stream.unread -= len;
-        if stream.state.may_receive() {
-            let is_eager =
-                stream.unread == 0 && stream.receive_window < i64::from(stream.receive_window_max / 2);
-            if self.is_pressed {
-                stream.receive_window_max = self.limits.stream_window_bytes;
-            } else if is_eager {
-                // The peer has sent all that it may before it was read.
-                let max = self.limits.stream_window_bytes_max;
-                stream.receive_window_max = stream.receive_window_max.saturating_mul(2).min(max);
-            }
-            let window = i64::from(stream.receive_window_max);
-            let grant = window - stream.receive_window - i64::from(stream.unread);
-            if grant >= window / 2 {
-                stream.receive_window += grant;
-                let id = stream.id;
-                frame::write(kind::WINDOW_UPDATE, 0, id, &grant_bytes(grant), &mut self.out);
-            }
+        let is_eager = stream.unread == 0 && stream.receive_window < i64::from(stream.receive_window_max / 2);
+        if self.is_pressed {
+            stream.receive_window_max = self.limits.stream_window_bytes;
+        } else if is_eager {
+            // The peer has sent all that it may before it was read.
+            let max = self.limits.stream_window_bytes_max;
+            stream.receive_window_max = stream.receive_window_max.saturating_mul(2).min(max);
         }
         self.unread -= len;
+        self.renew_stream(key);
         self.renew_window();
     }
 
-    /// Grants the peer content on all streams again, once half of the window is used.
+    /// Grants the peer content on a stream again, once half of its window is used.
+    pub(super) fn renew_stream(&mut self, key: Key) {
+        let coming = self.content.filter(|content| content.key == Some(key));
+        let coming = coming.map_or(0, |content| signed(content.left));
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        let window = i64::from(stream.receive_window_max);
+        let grant = window - stream.receive_window - i64::from(stream.unread) - coming;
+        if stream.state.may_receive() && grant >= (window / 2).max(1) {
+            stream.receive_window += grant;
+            let id = stream.id;
+            frame::write(kind::WINDOW_UPDATE, 0, id, &grant_bytes(grant), &mut self.out);
+        }
+    }
+
+    /// Grants the peer content on all streams again, once half of what may be granted is used. Content that
+    /// waits to be read cannot be granted: a stream that is not read does not hold up the rest.
     pub(super) fn renew_window(&mut self) {
         let window = i64::from(self.limits.connection_window_bytes.max(WINDOW_BYTES_INITIAL));
-        let grant = window - self.receive_window - i64::from(self.unread);
-        if grant >= window / 2 {
+        let coming = self.content.map_or(0, |content| signed(content.left));
+        let free = window - i64::from(self.unread) - coming;
+        let grant = free - self.receive_window;
+        if grant >= (free / 2).max(1) {
             self.receive_window += grant;
             frame::write(kind::WINDOW_UPDATE, 0, 0, &grant_bytes(grant), &mut self.out);
         }

@@ -247,6 +247,9 @@ impl<T> Connection<T> {
         self.unread += content.len() as u32;
         if is_end {
             self.note_received_end(key);
+        } else if content.is_empty() {
+            // Padding alone is nothing to read.
+            self.renew_stream(key);
         }
         Step::Event(Event::Data { key, content, is_end })
     }
@@ -397,14 +400,18 @@ impl<T> Connection<T> {
             return Err(Code::PROTOCOL_ERROR.into());
         }
         if header.has(flag::ACK) {
-            return if payload.is_empty() { Ok(None) } else { Err(Code::FRAME_SIZE_ERROR.into()) };
+            if !payload.is_empty() {
+                return Err(Code::FRAME_SIZE_ERROR.into());
+            }
+            self.note_acknowledged();
+            return Ok(None);
         }
         let before = i64::from(self.peer.window_bytes);
-        self.peer.apply(payload, self.is_server)?;
+        let encoder = &mut self.encoder;
+        self.peer.apply(payload, self.is_server, |bytes| encoder.set_peer_table_bytes(bytes as usize))?;
         self.has_settings = true;
-        self.encoder.set_peer_table_bytes(self.peer.table_bytes as usize);
         let more = i64::from(self.peer.window_bytes) - before;
-        for stream in self.streams.all_mut() {
+        for stream in self.streams.all_mut().filter(|stream| !stream.state.is_closed()) {
             stream.send_window += more;
             if stream.send_window > i64::from(MAX_31_BITS) {
                 return Err(Code::FLOW_CONTROL_ERROR.into());

@@ -122,7 +122,7 @@ impl Party {
                     Some((_, all)) => all.extend_from_slice(content),
                     None => self.contents.push((id, content.to_vec())),
                 }
-                if self.reads {
+                if self.reads && len > 0 {
                     self.connection.note_read(key, len);
                 }
                 format!("data {id} {len}{}", if is_end { " end" } else { "" })
