@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::code::Code;
 use super::flood::{Begun, Budget};
-use super::frame::{self, MAX_31_BITS, kind};
+use super::frame::{self, MAX_31_BITS, kind, signed};
 use super::head::{self, Framing, HeadFault};
 use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
@@ -17,8 +17,9 @@ pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The payload of the PING whose answer shows that the peer has read a GOAWAY.
 pub(super) const PARTING: [u8; 8] = *b"parting.";
 
-/// Streams that were reset here and are remembered, since frames of theirs may be on the way.
-const RESETS_REMEMBERED: usize = 32;
+/// Streams that were reset here and are remembered at least, since frames of theirs may be on the way. All
+/// streams that a peer may have open can be reset before it has read of one of them.
+const RESETS_REMEMBERED_MIN: usize = 32;
 
 /// A connection of HTTP/2. `T` is what its owner keeps for each stream.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Connection<T> {
     pub(super) peer: PeerSettings,
     /// The peer's first SETTINGS frame has come.
     pub(super) has_settings: bool,
+    /// The peer has acknowledged the settings of this side.
+    pub(super) has_acknowledged: bool,
     /// The client's preface has come, or this side is the client.
     pub(super) has_preface: bool,
     pub(super) streams: Streams<T>,
@@ -188,6 +191,7 @@ impl<T> Connection<T> {
             is_server,
             peer: PeerSettings::default(),
             has_settings: false,
+            has_acknowledged: false,
             has_preface: !is_server,
             streams: Streams::default(),
             decoder: Decoder::new(limits.table_bytes_max as usize),
@@ -324,7 +328,9 @@ impl<T> Connection<T> {
         let block = (&mut self.decoder, &self.block.bytes[..]);
         let framing = Framing { is_end, head_bytes_max: self.limits.head_bytes_max as usize };
         let read = head::read_response(block, framing, head, response)?;
-        let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
+        // The stream may have been reset here before the last frame of the block.
+        let stream = self.streams.get_mut(key).filter(|stream| stream.state.may_receive());
+        let Some(stream) = stream else { return Ok(None) };
         let is_final = response.status >= 200;
         let has_length = !answers_head && !matches!(response.status, 204 | 304);
         let length = response.fields.content_length.filter(|_| has_length);
@@ -355,8 +361,10 @@ impl<T> Connection<T> {
         };
         let block = (&mut self.decoder, &self.block.bytes[..]);
         let read = head::read_trailers(block, self.limits.head_bytes_max as usize, lines)?;
-        let is_whole = self.streams.get(key).is_some_and(|stream| matches!(stream.expected, None | Some(0)));
-        if read.is_err() || !is_whole {
+        // The stream may have been reset here before the last frame of the block.
+        let stream = self.streams.get(key).filter(|stream| stream.state.may_receive());
+        let Some(stream) = stream else { return Ok(false) };
+        if read.is_err() || !matches!(stream.expected, None | Some(0)) {
             self.note_fault(id);
             return Ok(false);
         }
@@ -368,21 +376,51 @@ impl<T> Connection<T> {
         Framing { is_end: self.block.is_end, head_bytes_max: self.limits.head_bytes_max as usize }
     }
 
-    /// Decodes a block that nobody reads, for the sake of the table.
-    pub(super) fn drop_block(&mut self) -> Result<(), Fault> {
-        let BlockState::Whole(of, id) = self.block.state else { return Ok(()) };
+    /// Decodes a block that nobody reads, for the sake of the table. Returns the stream that is reset with
+    /// it, if there is one.
+    pub(super) fn drop_block(&mut self) -> Result<Option<Key>, Fault> {
+        let BlockState::Whole(of, id) = self.block.state else { return Ok(None) };
         self.block.state = BlockState::None;
         let block = (&mut self.decoder, &self.block.bytes[..]);
         // The fields are of no interest; a block that breaks the table is.
         let _ = head::read_trailers(block, 0, &mut Vec::new())?;
-        if let BlockOf::Nothing(Some(code)) = of {
-            self.write_reset(id, code);
+        let BlockOf::Nothing(Some(code)) = of else { return Ok(None) };
+        let key = self.streams.find(id);
+        match key {
+            Some(key) => self.reset(key, code),
+            // Its owner may have reset it before the last frame of the block.
+            None if self.was_reset(id) => {}
+            None => self.write_reset(id, code),
         }
-        Ok(())
+        Ok(key)
+    }
+
+    /// Bytes beyond the window of a stream that the peer may send until it has acknowledged the settings (RFC
+    /// 9113 section 6.9.3).
+    fn window_surplus(&self) -> i64 {
+        i64::from(WINDOW_BYTES_INITIAL.saturating_sub(self.limits.stream_window_bytes))
+    }
+
+    /// Notes that the peer knows this side's settings.
+    pub(super) fn note_acknowledged(&mut self) {
+        if std::mem::replace(&mut self.has_acknowledged, true) {
+            return;
+        }
+        self.decoder.settings_acknowledged();
+        let surplus = self.window_surplus();
+        if surplus > 0 {
+            for key in self.streams.open_above(0) {
+                if let Some(stream) = self.streams.get_mut(key) {
+                    stream.receive_window -= surplus;
+                }
+                self.renew_stream(key);
+            }
+        }
     }
 
     /// A stream in its first state.
     pub(super) fn stream(&self, id: u32, state: State, expected: Option<u64>, data: T) -> Stream<T> {
+        let surplus = if self.has_acknowledged { 0 } else { self.window_surplus() };
         Stream {
             id,
             state,
@@ -390,7 +428,7 @@ impl<T> Connection<T> {
             has_sent_head: !self.is_server,
             priority: Priority::default(),
             send_window: i64::from(self.peer.window_bytes),
-            receive_window: i64::from(self.limits.stream_window_bytes),
+            receive_window: i64::from(self.limits.stream_window_bytes) + surplus,
             receive_window_max: self.limits.stream_window_bytes,
             unread: 0,
             expected,
@@ -403,33 +441,41 @@ impl<T> Connection<T> {
         let Some(stream) = self.streams.get_mut(key) else { return };
         let len = (len as u32).min(stream.unread);
         stream.unread -= len;
-        if stream.state.may_receive() {
-            let is_eager =
-                stream.unread == 0 && stream.receive_window < i64::from(stream.receive_window_max / 2);
-            if self.is_pressed {
-                stream.receive_window_max = self.limits.stream_window_bytes;
-            } else if is_eager {
-                // The peer has sent all that it may before it was read.
-                let max = self.limits.stream_window_bytes_max;
-                stream.receive_window_max = stream.receive_window_max.saturating_mul(2).min(max);
-            }
-            let window = i64::from(stream.receive_window_max);
-            let grant = window - stream.receive_window - i64::from(stream.unread);
-            if grant >= window / 2 {
-                stream.receive_window += grant;
-                let id = stream.id;
-                frame::write(kind::WINDOW_UPDATE, 0, id, &grant_bytes(grant), &mut self.out);
-            }
+        let is_eager = stream.unread == 0 && stream.receive_window < i64::from(stream.receive_window_max / 2);
+        if self.is_pressed {
+            stream.receive_window_max = self.limits.stream_window_bytes;
+        } else if is_eager {
+            // The peer has sent all that it may before it was read.
+            let max = self.limits.stream_window_bytes_max;
+            stream.receive_window_max = stream.receive_window_max.saturating_mul(2).min(max);
         }
         self.unread -= len;
+        self.renew_stream(key);
         self.renew_window();
     }
 
-    /// Grants the peer content on all streams again, once half of the window is used.
+    /// Grants the peer content on a stream again, once half of its window is used.
+    pub(super) fn renew_stream(&mut self, key: Key) {
+        let coming = self.content.filter(|content| content.key == Some(key));
+        let coming = coming.map_or(0, |content| signed(content.left));
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        let window = i64::from(stream.receive_window_max);
+        let grant = window - stream.receive_window - i64::from(stream.unread) - coming;
+        if stream.state.may_receive() && grant >= (window / 2).max(1) {
+            stream.receive_window += grant;
+            let id = stream.id;
+            frame::write(kind::WINDOW_UPDATE, 0, id, &grant_bytes(grant), &mut self.out);
+        }
+    }
+
+    /// Grants the peer content on all streams again, once half of what may be granted is used. Content that
+    /// waits to be read cannot be granted: a stream that is not read does not hold up the rest.
     pub(super) fn renew_window(&mut self) {
         let window = i64::from(self.limits.connection_window_bytes.max(WINDOW_BYTES_INITIAL));
-        let grant = window - self.receive_window - i64::from(self.unread);
-        if grant >= window / 2 {
+        let coming = self.content.map_or(0, |content| signed(content.left));
+        let free = window - i64::from(self.unread) - coming;
+        let grant = free - self.receive_window;
+        if grant >= (free / 2).max(1) {
             self.receive_window += grant;
             frame::write(kind::WINDOW_UPDATE, 0, 0, &grant_bytes(grant), &mut self.out);
         }
@@ -487,7 +533,7 @@ impl<T> Connection<T> {
     }
 
     pub(super) fn write_reset(&mut self, id: u32, code: Code) {
-        if self.resets.len() == RESETS_REMEMBERED {
+        if self.resets.len() >= RESETS_REMEMBERED_MIN.max(self.limits.streams_max as usize) {
             self.resets.remove(0);
         }
         self.resets.push(id);

@@ -39,7 +39,11 @@ impl<T> Connection<T> {
         loop {
             match self.step(input, now)? {
                 Step::Event(event) => return Ok(Some(event)),
-                Step::Next => self.drop_unwanted()?,
+                Step::Next => {
+                    if let Some(key) = self.drop_unwanted()? {
+                        return Ok(Some(Event::Reset(key)));
+                    }
+                }
                 Step::Short => break,
             }
         }
@@ -243,6 +247,9 @@ impl<T> Connection<T> {
         self.unread += content.len() as u32;
         if is_end {
             self.note_received_end(key);
+        } else if content.is_empty() {
+            // Padding alone is nothing to read.
+            self.renew_stream(key);
         }
         Step::Event(Event::Data { key, content, is_end })
     }
@@ -277,15 +284,14 @@ impl<T> Connection<T> {
         if let Some(key) = self.streams.find(id)
             && let Some(stream) = self.streams.get(key)
         {
-            return Ok(match stream.state.may_receive() {
-                false => BlockOf::Nothing(Some(Code::STREAM_CLOSED)),
-                true if !stream.has_head => BlockOf::Response(key),
-                true if is_end => BlockOf::Trailers(key),
-                true => {
-                    self.faults += 1;
-                    BlockOf::Nothing(Some(Code::PROTOCOL_ERROR))
-                }
-            });
+            let code = match stream.state.may_receive() {
+                false => Code::STREAM_CLOSED,
+                true if !stream.has_head => return Ok(BlockOf::Response(key)),
+                true if is_end => return Ok(BlockOf::Trailers(key)),
+                true => Code::PROTOCOL_ERROR,
+            };
+            self.faults += 1;
+            return Ok(BlockOf::Nothing(Some(code)));
         }
         if !self.is_server || id % 2 == 0 {
             self.check_unopened(id)?;
@@ -336,11 +342,11 @@ impl<T> Connection<T> {
         })
     }
 
-    /// Decodes a block that is for nobody, and resets its stream.
-    fn drop_unwanted(&mut self) -> Result<(), Fault> {
+    /// Decodes a block that is for nobody. Returns the stream that is reset with it, if there is one.
+    fn drop_unwanted(&mut self) -> Result<Option<Key>, Fault> {
         match self.block.state {
             BlockState::Whole(BlockOf::Nothing(_), _) => self.drop_block(),
-            _ => Ok(()),
+            _ => Ok(None),
         }
     }
 
@@ -394,14 +400,18 @@ impl<T> Connection<T> {
             return Err(Code::PROTOCOL_ERROR.into());
         }
         if header.has(flag::ACK) {
-            return if payload.is_empty() { Ok(None) } else { Err(Code::FRAME_SIZE_ERROR.into()) };
+            if !payload.is_empty() {
+                return Err(Code::FRAME_SIZE_ERROR.into());
+            }
+            self.note_acknowledged();
+            return Ok(None);
         }
         let before = i64::from(self.peer.window_bytes);
-        self.peer.apply(payload, self.is_server)?;
+        let encoder = &mut self.encoder;
+        self.peer.apply(payload, self.is_server, |bytes| encoder.set_peer_table_bytes(bytes as usize))?;
         self.has_settings = true;
-        self.encoder.set_peer_table_bytes(self.peer.table_bytes as usize);
         let more = i64::from(self.peer.window_bytes) - before;
-        for stream in self.streams.all_mut() {
+        for stream in self.streams.all_mut().filter(|stream| !stream.state.is_closed()) {
             stream.send_window += more;
             if stream.send_window > i64::from(MAX_31_BITS) {
                 return Err(Code::FLOW_CONTROL_ERROR.into());
@@ -503,7 +513,7 @@ impl<T> Connection<T> {
         if id != 0 && was_opened { Ok(()) } else { Err(Code::PROTOCOL_ERROR.into()) }
     }
 
-    fn was_reset(&self, id: u32) -> bool {
+    pub(super) fn was_reset(&self, id: u32) -> bool {
         self.resets.contains(&id)
     }
 

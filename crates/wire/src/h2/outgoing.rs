@@ -51,6 +51,10 @@ impl<T> Connection<T> {
             if self.out.capacity() > OUT_BYTES_KEPT {
                 self.out = Vec::new();
             }
+        } else if self.written >= OUT_BYTES_DROPPED_MIN && self.written >= self.out.len() / 2 {
+            // A peer that is slow may never take all of it.
+            self.out.drain(..self.written);
+            self.written = 0;
         }
     }
 
@@ -233,3 +237,6 @@ impl<T> Connection<T> {
 
 /// The longest memory for frames that a connection keeps while it has none.
 const OUT_BYTES_KEPT: usize = 4096;
+/// The least number of written bytes that are removed while others wait. At least as many are removed as are
+/// moved.
+const OUT_BYTES_DROPPED_MIN: usize = 16 << 10;

@@ -41,7 +41,6 @@ pub struct Limits {
 /// The settings of the peer that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerSettings {
-    pub(super) table_bytes: u32,
     pub(super) streams_max: u32,
     pub(super) window_bytes: u32,
     pub(super) payload_bytes_max: usize,
@@ -52,7 +51,6 @@ pub(super) struct PeerSettings {
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            table_bytes: TABLE_BYTES_INITIAL,
             streams_max: u32::MAX,
             window_bytes: WINDOW_BYTES_INITIAL,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
@@ -62,15 +60,21 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Applies the payload of a SETTINGS frame.
-    pub(super) fn apply(&mut self, payload: &[u8], is_server: bool) -> Result<(), Code> {
+    /// Applies the payload of a SETTINGS frame. Each length of the table of header compression goes to
+    /// `set_table_bytes`: the smallest of them counts too (RFC 7541 section 4.2).
+    pub(super) fn apply(
+        &mut self,
+        payload: &[u8],
+        is_server: bool,
+        mut set_table_bytes: impl FnMut(u32),
+    ) -> Result<(), Code> {
         let (settings, []) = payload.as_chunks::<SETTING_BYTES>() else {
             return Err(Code::FRAME_SIZE_ERROR);
         };
         for &[i0, i1, v0, v1, v2, v3] in settings {
             let value = frame::number([v0, v1, v2, v3]);
             match u16::from_be_bytes([i0, i1]) {
-                HEADER_TABLE_SIZE => self.table_bytes = value,
+                HEADER_TABLE_SIZE => set_table_bytes(value),
                 // A server must not allow pushes to it (RFC 9113 section 6.5.2).
                 ENABLE_PUSH if value > u32::from(is_server) => return Err(Code::PROTOCOL_ERROR),
                 MAX_CONCURRENT_STREAMS => self.streams_max = value,
