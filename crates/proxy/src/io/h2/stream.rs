@@ -66,7 +66,7 @@ impl Stream {
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let is_ready =
             |slot: &mut Slot| (!slot.content.is_empty() || slot.has_end).then_some(!slot.content.is_empty());
-        // Who takes the next piece finds the error.
+        // The one who takes the next piece finds the error.
         self.poll_slot(cx, is_ready).map(|ready| ready.unwrap_or(true))
     }
 
