@@ -186,6 +186,10 @@ impl RequestReader<'_> {
         if is_plain_connect == pseudo.scheme.is_some() || is_plain_connect && pseudo.path.is_some() {
             return Err(HeadFault::Broken);
         }
+        // RFC 9113 section 8.3.1: a path. An authority in it would take the place of `:authority`.
+        if !is_plain_connect && !matches!(head[target.clone()][..], [b'/', ..] | [b'*']) {
+            return Err(Malformed::StartLine.into());
+        }
         if is_connect && pseudo.protocol.is_some() && !self.opens_websocket {
             return Err(Malformed::Upgrade.into());
         }
@@ -346,7 +350,8 @@ pub(super) fn read_trailers(
 ) -> Read<()> {
     Ok(decoder.decode(block, bytes_max, lines, |lines, field| {
         match field.token {
-            Token::Field(Known::Other) if field.name_is_valid && field.value_is_valid => {}
+            _ if !field.name_is_valid || !field.value_is_valid => return Err(HeadFault::Broken),
+            Token::Field(Known::Other) => {}
             Token::Field(_) | Token::Cookie => lines.truncate(field.name.start),
             _ => return Err(HeadFault::Broken),
         }
