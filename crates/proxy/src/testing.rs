@@ -12,14 +12,14 @@ use model::{
     Action, AppProtocol, Backends, Cluster, ClusterId, EndpointState, Forward, Host, HostName, Labels,
     Listener, Model, PathMatch, Protocol, RetryPolicy, Route, Timeouts, Transfer,
 };
+use reactor::TcpStream;
 use routing::compile;
-use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
 use wire::h1::Request as ParsedRequest;
 
 use crate::admit::{Admitted, Target, let_in};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
+use crate::io::event_loop::EventLoop;
 use crate::io::socket::Socket;
 use crate::io::tls::ClientTls;
 use crate::request::client::Client;
@@ -60,7 +60,7 @@ pub(crate) struct World {
     /// The client's end of the socket.
     client: UnixStream,
     is_tls: bool,
-    runtime: Runtime,
+    event_loop: EventLoop,
 }
 
 /// A configuration in which [`HOST`] has these routes, at port 80 in clear and at port 443 over TLS.
@@ -143,15 +143,13 @@ pub(crate) fn outcome<T>(result: &Result<T, Stop>) -> String {
 
 impl World {
     pub(crate) fn new(model: &Model) -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let entered = runtime.enter();
+        let event_loop = EventLoop::new(|| ()).unwrap();
         let worker = Worker::offline(&Arc::new(compile(model, None, 1))).unwrap();
         let (ours, client) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         client.set_nonblocking(true).unwrap();
         let socket = Socket::clear(TcpStream::from_std(OwnedFd::from(ours).into()).unwrap());
-        drop(entered);
-        Self { config: worker.config(), worker, socket, client, is_tls: false, runtime }
+        Self { config: worker.config(), worker, socket, client, is_tls: false, event_loop }
     }
 
     /// A world in which [`HOST`] has one route.
@@ -171,7 +169,7 @@ impl World {
     }
 
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        self.runtime.block_on(future)
+        self.event_loop.run(future)
     }
 
     /// The start of a request with the head of these lines, which is for [`HOST`] unless it has a `Host`.
@@ -180,7 +178,6 @@ impl World {
         lines: &str,
         check: impl FnOnce(RequestStart<'_>, &ParsedRequest) -> T,
     ) -> T {
-        let _entered = self.runtime.enter();
         let head = head(lines);
         let mut parsed = ParsedRequest::default();
         let is_whole = parsed.parse(&head, self.config.request_limits()).expect("a head of HTTP/1");

@@ -429,7 +429,7 @@ impl Worker {
     pub(crate) async fn drain(&self) {
         self.draining.set(true);
         // One more turn of the event loop: a connection whose next request has arrived is not idle.
-        tokio::task::yield_now().await;
+        reactor::yield_now().await;
         self.deadlines.fire_idle();
         let timeout = self.config().settings().client.shutdown_timeout;
         let mut drained = pin!(async {

@@ -86,6 +86,18 @@ pub(crate) fn is_no_plain_name(bytes: u8x16) -> u8x16 {
     is_no_letter & is_no_digit & !is(bytes, b'-')
 }
 
+/// Bytes that end a name in a line that has been written here: a colon, a space, and the line's end.
+#[inline]
+pub(crate) fn ends_name(bytes: u8x16) -> u8x16 {
+    is(bytes, b':') | is(bytes, b' ') | is(bytes, b'\n')
+}
+
+/// The byte that ends a line.
+#[inline]
+pub(crate) fn ends_line(bytes: u8x16) -> u8x16 {
+    is(bytes, b'\n')
+}
+
 /// Bytes that end a plain host name: all but letters, digits, dashes and dots.
 #[inline]
 pub(crate) fn is_no_plain_host(bytes: u8x16) -> u8x16 {
@@ -172,6 +184,8 @@ mod tests {
             );
             prop_assert_eq!(position(&bytes, from, is_control), expected(|b| b.is_ascii_control() && b != b'\t'));
             prop_assert_eq!(position(&bytes, from, is_not_visible), expected(|b| b.is_ascii_control() || b == b' '));
+            prop_assert_eq!(position(&bytes, from, ends_name), expected(|b| b": \n".contains(&b)));
+            prop_assert_eq!(position(&bytes, from, ends_line), expected(|b| b == b'\n'));
             prop_assert_eq!(
                 position(&bytes, from, ends_target),
                 expected(|b| b.is_ascii_control() || b == b' ' || b == b'#')

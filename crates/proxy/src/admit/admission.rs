@@ -10,8 +10,8 @@ use clients::abuse::{ClientKey, Signal, Verdict};
 use model::overload::Mode;
 use model::{ListenerId, Settings};
 use observe::{Counter, Reason};
+use reactor::TcpStream;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::net::TcpStream;
 
 use crate::io::buffer::Buffer;
 use crate::limits::REFUSED_BYTES_READ;

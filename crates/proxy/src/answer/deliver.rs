@@ -159,7 +159,7 @@ mod tests {
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
-    use tokio::net::TcpStream;
+    use reactor::TcpStream;
     use wire::h1::{Body, BodyDecoder};
 
     use super::*;

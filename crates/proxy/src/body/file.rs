@@ -1,7 +1,7 @@
 //! A body that is read from an open file, in one part or in several with text between them.
 //!
 //! For a plain socket the kernel sends the file; for TLS and HTTP/2 it is read. A worker never waits for a
-//! disk: parts that are not in the page cache are read on the runtime's threads for blocking work first.
+//! disk: parts that are not in the page cache are read on the event loop's threads for blocking work first.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,10 +11,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use files::File;
+use reactor::{Interest, TcpStream};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
-use tokio::io::Interest;
-use tokio::net::TcpStream;
 
 use super::sink::Sink;
 use super::{BodyEvent, Framing, Meter, Outgoing, RelayError};

@@ -1,6 +1,6 @@
 //! A request's body that is held: in memory, and in a file beyond that.
 //!
-//! Files are written and read on the runtime's threads for blocking work: they go through the page cache,
+//! Files are written and read on the event loop's threads for blocking work: they go through the page cache,
 //! where the kernel may still make a writer wait for the disk, and all requests of the worker would wait
 //! with it.
 

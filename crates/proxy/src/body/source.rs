@@ -226,6 +226,26 @@ impl<'a> Source<'a> {
                 coded.consume(before - after);
                 (sent, before, after)
             }
+            Self::Http1 { buffer, decoder, .. } => {
+                let before = buffer.len();
+                if !matches!(decoder, BodyDecoder::Length(length) if *length == before as u64) {
+                    return Ok(false);
+                }
+                let mut left = buffer.data();
+                let sent = to.poll_send(&mut cx, &mut left, true);
+                let after = left.len();
+                buffer.consume(before - after);
+                **decoder = BodyDecoder::Length(after as u64);
+                (sent, before, after)
+            }
+            Self::Http2(frames) => {
+                let Poll::Ready(Ok(room)) = to.poll_room(&mut cx) else { return Ok(false) };
+                let Some(mut last) = frames.body.take_last(room) else { return Ok(false) };
+                let before = last.len();
+                let sent = to.poll_send(&mut cx, &mut last, true);
+                frames.body.release(before);
+                (sent, before, last.len())
+            }
             _ => return Ok(false),
         };
         meter.count(before - after)?;

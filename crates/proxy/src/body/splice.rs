@@ -3,8 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::net::TcpStream;
+use reactor::{Interest, TcpStream};
 use wire::h1::{BodyDecoder, InvalidBody};
 
 use super::sink::Sink;

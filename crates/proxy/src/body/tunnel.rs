@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::Interest;
+use reactor::Interest;
 
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Deadlines, Elapsed};

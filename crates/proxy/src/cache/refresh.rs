@@ -92,7 +92,7 @@ pub(super) fn begin(
         timeouts: forward.timeouts,
         _permit: permit,
     };
-    tokio::task::spawn_local(refresh.run());
+    reactor::spawn_detached(refresh.run());
 }
 
 impl Refresh {

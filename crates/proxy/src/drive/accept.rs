@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use model::{HostTls, ListenerId};
 use observe::Reason;
+use reactor::TcpStream;
 use rustix::net::{RecvFlags, recv};
-use tokio::net::TcpStream;
 use wire::client_hello::{Peek, server_name};
 
 use crate::admit::admission;
@@ -155,7 +155,7 @@ async fn await_first_byte(
     } else {
         worker.keep_alive_timeout(worker.config().settings().client.header_timeout)
     };
-    matches!(deadline.within_idle(timeout, |cx| stream.poll_read_ready(cx)).await, Ok(Ok(())))
+    deadline.within_idle(timeout, |cx| stream.poll_read_ready(cx)).await.is_ok()
 }
 
 // === passthrough ===

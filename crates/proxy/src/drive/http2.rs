@@ -249,7 +249,7 @@ impl Server<'_> {
         let config = self.worker.config();
         let client = &config.settings().client;
         let time_for_rate = client.bounds.send_rate_min.map(|rate| rate.grace + time_for(begun.bytes, rate));
-        // What a client sends is not read while it does not take what it is sent.
+        // Frames of a client are not read while it does not take those that it is sent.
         let time_for_rate =
             time_for_rate.filter(|time| *time < client.header_timeout && !self.link.is_blocked());
         let (time, reason) = match time_for_rate {
@@ -267,7 +267,7 @@ impl Server<'_> {
         let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
         let key = || STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]);
         let opened = self.link.with(|connection| {
-            connection.request(config.request_limits(), key, (&mut head, &mut request), Slot::default())
+            connection.request(config.request_limits(), key, &mut head, &mut request, Slot::default())
         })?;
         let Some(opened) = opened else {
             worker.requests.keep(request);
@@ -288,7 +288,7 @@ impl Server<'_> {
         let (worker, read) = (Rc::clone(&worker), opened.head);
         let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
         // In a box of its own, since a task is moved several times until it has its place.
-        tokio::task::spawn_local(boxed(|| serve_stream(arrived)));
+        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
         Ok(())
     }
 
@@ -331,8 +331,7 @@ struct Arrived {
 
 /// Serves one request.
 async fn serve_stream(arrived: Arrived) {
-    let Arrived { open, worker, conn, stream, head, request, read, begin } = arrived;
-    let (worker, conn, stream, head) = (&worker, &conn, &stream, &head);
+    let Arrived { open, worker, conn, stream, head, request, read, begin } = &arrived;
     // One that was broken off together with its head is looked at no further: a flood of them is to cost
     // next to nothing.
     if stream.was_cancelled() {
@@ -342,16 +341,17 @@ async fn serve_stream(arrived: Arrived) {
     }
     let deadline = Deadline::new(&worker.deadlines);
     let (deadline, config) = (&deadline, &*worker.config());
-    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin };
+    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin: *begin };
     match read {
         Ok(()) => {
             let mut nothing = Buffer::empty(&worker.buffers);
-            serve_request(worker, arrival, &request, &mut nothing).await;
-            worker.requests.keep(request);
+            serve_request(worker, arrival, request, &mut nothing).await;
         }
-        Err(fault) => _ = refuse(worker, arrival, reply::malformed(fault)).await,
+        Err(fault) => _ = refuse(worker, arrival, reply::malformed(*fault)).await,
     }
     open.note_end(stream.was_cancelled());
+    let Arrived { worker, request, .. } = arrived;
+    worker.requests.keep(request);
 }
 
 /// Room for most heads.

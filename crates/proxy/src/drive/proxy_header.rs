@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use model::ForwardedSettings;
 use observe::Reason;
+use reactor::TcpStream;
 use rustix::net::{RecvFlags, recv};
-use tokio::net::TcpStream;
 use wire::proxy_protocol::{Addresses, HEADER_BYTES_MAX, Header, parse};
 
 use crate::io::deadline::{Deadline, Elapsed};
@@ -78,20 +78,21 @@ mod tests {
     use std::sync::Arc;
 
     use clock::Clock;
-    use tokio::net::TcpListener;
-    use tokio::runtime::{Builder, LocalOptions};
+    use reactor::TcpListener;
 
     use super::*;
     use crate::io::deadline::Deadlines;
+    use crate::io::event_loop::EventLoop;
 
     /// Reads from a client that does `speak`; returns what was read, and what is left on the connection.
     fn read_from(
         speak: impl FnOnce(&mut std::net::TcpStream) + Send + 'static,
         timeout: Duration,
     ) -> (Result<Option<Addresses>, Reason>, Vec<u8>) {
-        let runtime = Builder::new_current_thread().enable_io().build_local(LocalOptions::default()).unwrap();
-        runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        EventLoop::new(|| ()).unwrap().run(async {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let listener = TcpListener::from_std(listener).unwrap();
             let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (stream, _) = listener.accept().await.unwrap();
             let client = std::thread::spawn(move || {
@@ -101,11 +102,11 @@ mod tests {
             let clock = Clock::new(Clock::begin());
             let deadlines = Deadlines::new(clock.clone(), Arc::default());
             let sweeper = Rc::clone(&deadlines);
-            let sweeping = tokio::task::spawn_local(async move {
+            let sweeping = reactor::spawn(async move {
                 loop {
                     clock.update();
                     sweeper.sweep();
-                    tokio::task::yield_now().await;
+                    reactor::yield_now().await;
                 }
             });
             let said = read(&stream, &Deadline::new(&deadlines), timeout).await;

@@ -71,7 +71,7 @@ fn send(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror, content: Op
         timeouts: forward.timeouts,
         _permit: permit,
     };
-    tokio::task::spawn_local(running.run());
+    reactor::spawn_detached(running.run());
 }
 
 /// Host and target of a copy.

@@ -4,14 +4,13 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 
 use model::{ListenAddresses, ListenerId};
 use observe::{Counter, Reason};
+use reactor::{JoinHandle, TcpListener, TcpStream};
 use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
 
 use crate::io::deadline::Deadline;
 use crate::io::socket::is_about_descriptors;
@@ -129,7 +128,7 @@ impl Acceptor {
         let worker = Rc::clone(worker);
         let from = Rc::clone(&listener);
         let admitting = Rc::clone(&admit);
-        let accepting = tokio::task::spawn_local(async move {
+        let accepting = reactor::spawn(async move {
             accept_each(&worker, &from, local, &*admitting, refuse).await;
         });
         Ok(Self { listener, admit, accepting })
@@ -139,8 +138,7 @@ impl Acceptor {
     /// them.
     pub(crate) fn close(&self) {
         self.accepting.abort();
-        let mut cx = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Ok((stream, peer))) = self.listener.poll_accept(&mut cx) {
+        while let Ok((stream, peer)) = self.listener.try_accept() {
             (self.admit)(stream, peer);
         }
         // The task drops the socket only when it runs next. On a listening socket this cannot fail.
@@ -190,8 +188,7 @@ fn turn_away(worker: &Worker, listener: &TcpListener, refuse: impl Fn(TcpStream)
 
 /// False where no client waits.
 fn accept_one(worker: &Worker, listener: &TcpListener, refuse: impl Fn(TcpStream)) -> bool {
-    let accepted = listener.poll_accept(&mut Context::from_waker(Waker::noop()));
-    let Poll::Ready(Ok((stream, _))) = accepted else { return false };
+    let Ok((stream, _)) = listener.try_accept() else { return false };
     let recorder = worker.recorder.borrow();
     recorder.count(Counter::ConnectionsAccepted);
     recorder.count(Counter::SpareDescriptor);

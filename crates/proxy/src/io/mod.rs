@@ -1,10 +1,10 @@
-//! Below HTTP: sockets, buffers, pipes, deadlines, and the only unsafe code. The parts of the `h2` crate's
+//! Below HTTP: sockets, buffers, pipes, deadlines, and the unsafe system calls. The parts of the `h2` crate's
 //! streams that both sides use are here as well.
 //!
 //! - A request needs no `setsockopt` and no `epoll_ctl`: `TCP_NODELAY` is inherited from the listener, and an
 //!   idle connection stays registered.
 //! - A deadline is a number in a column: setting it is a store, and a sweep per tick wakes what is due
-//!   ([`deadline`]). The event loop has no timers of its own; ten ticks a second come from the thread
+//!   ([`deadline`]). Nothing here asks the event loop for a timer; ten ticks a second come from the thread
 //!   [`ticker`]. The clock is read once per turn of the loop.
 //! - An idle client connection holds no buffer; buffers come from the worker's pool, the last used first
 //!   ([`buffer`]).
@@ -15,6 +15,7 @@ pub(crate) mod boxed;
 pub(crate) mod buffer;
 pub(crate) mod connection;
 pub(crate) mod deadline;
+pub(crate) mod event_loop;
 pub(crate) mod h2;
 pub(crate) mod listening;
 pub(crate) mod pace;

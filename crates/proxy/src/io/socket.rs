@@ -2,14 +2,13 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use reactor::{Interest, TcpStream};
 use rustix::io::writev;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
@@ -81,13 +80,7 @@ impl Socket {
         debug_assert!(room > 0, "a read into no room looks like the end");
         let free = &mut buffer.free()[..room];
         let len = match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => {
-                // Only `poll_read` knows that a short read has drained the socket, and saves the read that
-                // would find it empty.
-                let mut space = ReadBuf::new(free);
-                ready!(Pin::new(stream).poll_read(cx, &mut space))?;
-                space.filled().len()
-            }
+            Transport::Clear(stream) => ready!(stream.poll_read(cx, free))?,
             Transport::Tls(session) => ready!(session.poll_read(cx, free))?,
         };
         buffer.filled(len);
@@ -101,7 +94,7 @@ impl Socket {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            Transport::Clear(stream) => stream.poll_write_vectored(cx, slices),
             Transport::Tls(session) => session.poll_write(cx, slices),
         }
     }
@@ -109,7 +102,7 @@ impl Socket {
     /// Flushes data that has been encrypted.
     pub(crate) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Transport::Clear(_) => Poll::Ready(Ok(())),
             Transport::Tls(session) => session.poll_flush(cx),
         }
     }
@@ -158,7 +151,7 @@ impl Socket {
     /// loop has marked the socket as ready, there is no system call.
     pub(crate) fn poll_peek(&self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => stream.poll_peek(cx, &mut ReadBuf::new(&mut [0])),
+            Transport::Clear(stream) => stream.poll_peek(cx, &mut [0]),
             Transport::Tls(session) => session.poll_peek(cx),
         }
     }
@@ -238,7 +231,7 @@ impl Socket {
     /// Closes the sending side.
     pub(crate) fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Transport::Clear(stream) => Poll::Ready(stream.shutdown_write()),
             Transport::Tls(session) => session.poll_shutdown(cx),
         }
     }
@@ -254,17 +247,7 @@ impl Socket {
         let Transport::Clear(stream) = &*transport else {
             return Poll::Ready(Err(io::ErrorKind::Unsupported.into()));
         };
-        loop {
-            ready!(if interest.is_readable() {
-                stream.poll_read_ready(cx)
-            } else {
-                stream.poll_write_ready(cx)
-            })?;
-            match stream.try_io(interest, || act(stream)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
-            }
-        }
+        stream.poll_io(interest, cx, || act(stream))
     }
 }
 
@@ -277,10 +260,7 @@ pub(crate) async fn look_until_enough<T>(
 ) -> Result<io::Result<T>, Elapsed> {
     loop {
         let mut ready = pin!(stream.ready(Interest::READABLE));
-        let ready = match deadline.guard(|cx| ready.as_mut().poll(cx)).await? {
-            Ok(ready) => ready,
-            Err(error) => return Ok(Err(error)),
-        };
+        let ready = deadline.guard(|cx| ready.as_mut().poll(cx)).await?;
         match stream.try_io(Interest::READABLE, &mut look) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !ready.is_read_closed() => {}
             done => return Ok(done),
@@ -317,7 +297,7 @@ fn poll_write_clear(
         });
         let len = match written {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                ready!(stream.poll_write_ready(cx))?;
+                ready!(stream.poll_write_ready(cx));
                 continue;
             }
             written => written?,

@@ -1,4 +1,4 @@
-//! System calls that no safe wrapper offers. The only module with unsafe code.
+//! System calls that no safe wrapper offers. The only module of the crate with unsafe code.
 #![expect(
     unsafe_code,
     reason = "socket options, control messages and a scheduling policy that rustix and socket2 do not have"

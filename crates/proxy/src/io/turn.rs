@@ -2,9 +2,9 @@
 
 use clock::Clock;
 
-/// Lets the other tasks of the worker run, and its loop poll the sockets. The clock is read afterwards: the
-/// loop does so only after a sleep, so that a task that yields again and again would stop the time.
+/// Lets the other tasks of the worker run, and its loop poll the sockets. The clock is read afterwards as
+/// well: a loop that nobody has told of a clock, as in tests, would stop the time.
 pub(crate) async fn yield_now(clock: &Clock) {
-    tokio::task::yield_now().await;
+    reactor::yield_now().await;
     clock.update();
 }

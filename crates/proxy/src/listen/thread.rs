@@ -6,15 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clock::Clock;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::admit::admission;
 use crate::admit::guard::Relief;
+use crate::io::event_loop::EventLoop;
 use crate::io::ticker::Tick;
-use crate::limits::{EVENT_INTERVAL, FILE_THREADS_MAX, TICKS_PER_SWEEP};
+use crate::limits::TICKS_PER_SWEEP;
 use crate::listen::listener::{ClosedByWorker, FirstSockets, Listeners};
 use crate::listen::parting::Stopping;
 use crate::replicas::{Announcement, announce};
@@ -115,20 +114,9 @@ pub(crate) fn run(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
             tracing::warn!(cpu, %error, "cannot pin a worker to its cpu");
         }
     }
-    let runtime = runtime(parts.clock.clone())?;
-    runtime.block_on(serve(thread, parts))
-}
-
-/// The runtime has no timers: with them each turn of the loop would read the clock twice more and arm a
-/// timer in the kernel before it sleeps. Deadlines are checked at each tick, and ticks come from another
-/// thread.
-fn runtime(clock: Clock) -> io::Result<LocalRuntime> {
-    Builder::new_current_thread()
-        .enable_io()
-        .event_interval(EVENT_INTERVAL)
-        .max_blocking_threads(FILE_THREADS_MAX)
-        .on_thread_unpark(move || clock.update())
-        .build_local(LocalOptions::default())
+    let clock = parts.clock.clone();
+    let event_loop = EventLoop::new(move || clock.update())?;
+    event_loop.run(serve(thread, parts))
 }
 
 async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
@@ -137,9 +125,9 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
     let listeners = Rc::new(Listeners::with(&worker, thread.sockets, thread.closed)?);
-    let ticking = tokio::task::spawn_local(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
-    let attending = tokio::task::spawn_local(attend(Rc::clone(&worker)));
-    let announcing = tokio::task::spawn_local(announce(Rc::clone(&worker), thread.announcements));
+    let ticking = reactor::spawn(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
+    let attending = reactor::spawn(attend(Rc::clone(&worker)));
+    let announcing = reactor::spawn(announce(Rc::clone(&worker), thread.announcements));
     listeners.install(&worker);
     thread.acknowledgement.note(generation);
     loop {
@@ -173,15 +161,21 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
 async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Tick>) {
     for count in 1_u64.. {
         ticks.wait().await;
-        worker.tick();
-        ticks.seen(worker.clock.now());
-        admission::close_wanted(&worker);
-        if ticks.is_quiet() || count.is_multiple_of(TICKS_PER_SWEEP) {
-            worker.pool.sweep();
-            listeners.retry(&worker);
-        }
-        ticks.note_idle(worker.is_idle());
+        tick_once(&worker, &listeners, &ticks, count);
     }
+}
+
+/// It has a name of its own in a profile: `cargo xtask instructions` leaves it out.
+#[inline(never)]
+fn tick_once(worker: &Rc<Worker>, listeners: &Listeners, ticks: &Tick, count: u64) {
+    worker.tick();
+    ticks.seen(worker.clock.now());
+    admission::close_wanted(worker);
+    if ticks.is_quiet() || count.is_multiple_of(TICKS_PER_SWEEP) {
+        worker.pool.sweep();
+        listeners.retry(worker);
+    }
+    ticks.note_idle(worker.is_idle());
 }
 
 async fn attend(worker: Rc<Worker>) {

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use routing::Snapshot;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{JoinSet, spawn_local};
 
 use super::forget::{Order, requests};
 use super::members::{addresses, everyone};
@@ -59,7 +58,7 @@ pub(crate) async fn announce(worker: Rc<Worker>, announcements: Option<mpsc::Rec
     let Some(mut announcements) = announcements else { return };
     while let Some(Announcement { purges, result }) = announcements.recv().await {
         let worker = Rc::clone(&worker);
-        spawn_local(async move {
+        reactor::spawn_detached(async move {
             // Whoever has asked may not wait any longer.
             let _ = result.send(purge(&worker, purges).await);
         });
@@ -72,21 +71,22 @@ async fn purge(worker: &Rc<Worker>, purges: Vec<Purge>) -> Elsewhere {
     let orders: Vec<_> = purges.into_iter().map(Order::Purge).collect();
     let (requests, unsaid) = requests(&orders, worker.clock.unix().as_secs(), secret);
     let requests: Rc<[Vec<u8>]> = requests.into();
-    let mut running = JoinSet::new();
+    let mut running = Vec::new();
     for replica in everyone(worker, &worker.config()) {
         let (worker, requests) = (Rc::clone(worker), Rc::clone(&requests));
         // Before anything else runs: a change of the configuration may take the replica out of its cluster.
         replica.join();
-        running.spawn_local(async move {
+        running.push(reactor::spawn(async move {
             let address = replica.address.ip();
             let delivery = Delivery { worker: Rc::clone(&worker), replica: Rc::clone(&replica), requests };
             let is_told = delivery.send(REPLICA_PURGE_TIME_MAX).await;
             worker.pool.leave(&replica);
             (address, is_told)
-        });
+        }));
     }
     let mut elsewhere = Elsewhere::default();
-    for (address, is_told) in running.join_all().await {
+    for delivery in running {
+        let (address, is_told) = delivery.await.expect("a delivery neither panics nor is aborted");
         if is_told && unsaid == 0 {
             elsewhere.told += 1;
         } else {

@@ -45,7 +45,7 @@ pub(crate) async fn tell(worker: &Rc<Worker>, config: &WorkerConfig, orders: &[O
             replica: Rc::clone(replica),
             requests: Rc::clone(&requests),
         };
-        let delivery = tokio::task::spawn_local(delivery.run(permit));
+        let delivery = reactor::spawn(delivery.run(permit));
         if !is_resting {
             waited.push(delivery);
         }

@@ -4,7 +4,8 @@ use std::cell::Cell;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdUdpSocket};
 
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use reactor::{TcpStream, UdpSocket};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::io::sys;
 
@@ -34,13 +35,13 @@ impl Sources {
 
 /// Connects from one source address.
 pub(crate) async fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_nodelay(true)?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    socket.set_tcp_nodelay(true)?;
     if let Some(source) = source {
         sys::set_bind_address_no_port(&socket)?;
-        socket.bind(SocketAddr::new(source, 0))?;
+        socket.bind(&SocketAddr::new(source, 0).into())?;
     }
-    socket.connect(address).await
+    TcpStream::connect(socket.into(), address).await
 }
 
 /// Binds a UDP socket to one source address, and connects it to one endpoint.

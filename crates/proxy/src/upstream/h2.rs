@@ -122,7 +122,7 @@ impl Session {
         let opened = connection.opened;
         let link = Link::of_endpoint(connection, LIMITS, clock.clone());
         let retired = Rc::new(Cell::new(false));
-        tokio::task::spawn_local(drive(Rc::clone(&link), Rc::clone(&retired)));
+        reactor::spawn_detached(drive(Rc::clone(&link), Rc::clone(&retired)));
         Self {
             link,
             is_https,

@@ -14,7 +14,7 @@ use balance::{EndpointLimit, Limited, WorkerShare};
 use clock::{Clock, Moment};
 use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
-use tokio::net::{TcpStream, UdpSocket};
+use reactor::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
 use super::connect::{Sources, connect, connect_datagrams};

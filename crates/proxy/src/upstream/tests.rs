@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,12 +11,12 @@ use std::time::Duration;
 use clock::{Clock, Random};
 use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
-use tokio::task::consume_budget;
 
 use super::{
     Cluster, ClusterState, Endpoint, LivenessCheck, Pool, PooledConnection, Protocol, SharedPool, Sources,
 };
 use crate::io::deadline::Deadlines;
+use crate::io::event_loop::EventLoop;
 use crate::limits::REGRET_WINDOW;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -85,13 +84,12 @@ fn give_back(pool: &Pool, endpoint: &Endpoint, lease: PooledConnection) {
 }
 
 fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(test);
+    EventLoop::new(|| ()).expect("an event loop").run(test);
 }
 
 // === liveness ===
 
-/// A task may poll only so many sockets before it has to yield (tokio's cooperative budget); one sweep looks
+/// A task may poll only so many sockets before it has to yield (`reactor::limits::BUDGET`); one sweep looks
 /// at more connections than that.
 #[test]
 fn a_connection_that_has_ended_is_seen_however_much_the_task_has_done() {
@@ -102,7 +100,11 @@ fn a_connection_that_has_ended_is_seen_however_much_the_task_has_done() {
         assert!(lease.connection.is_quiet());
         drop(world.listeners[0].accept().expect("a connection"));
         poll_fn(|cx| lease.connection.socket().poll_peek(cx)).await.expect("an end");
-        while let Poll::Ready(()) = poll_fn(|cx| Poll::Ready(pin!(consume_budget()).poll(cx))).await {}
+        let exhaust = poll_fn(|cx| {
+            while lease.connection.socket().poll_peek(cx).is_ready() {}
+            Poll::Ready(())
+        });
+        exhaust.await;
         assert!(!lease.connection.is_quiet());
     });
 }

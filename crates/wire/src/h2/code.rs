@@ -1,4 +1,4 @@
-//! Error codes.
+//! The codes with which a stream or a connection ends early.
 
 /// An error code of `RST_STREAM` and GOAWAY (RFC 9113 section 7). A peer may send others than those below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::code::Code;
 use super::flood::{Begun, Budget};
 use super::frame::{self, MAX_31_BITS, kind, signed};
-use super::head::{self, Framing, HeadFault};
+use super::head::{self, HeadFault, HeaderBlock};
 use super::hpack::{Decoder, Encoder};
 use super::priority::Priority;
 use super::settings::{Limits, PeerSettings, WINDOW_BYTES_INITIAL};
@@ -127,7 +127,7 @@ pub enum Event<'a> {
     Trailers(Key),
     /// Content has come.
     Data {
-        /// The stream.
+        /// The stream that it came on.
         key: Key,
         /// A part of the content; it may be empty.
         content: &'a [u8],
@@ -163,12 +163,19 @@ impl From<Code> for Fault {
 /// A request on a new stream.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its stream.
+    /// The stream that it came on.
     pub key: Key,
     /// No content follows.
     pub is_end: bool,
     /// The reason why its head cannot be served.
     pub head: Result<(), Malformed>,
+}
+
+impl Block {
+    fn reader<'b>(&'b self, decoder: &'b mut Decoder, limits: &Limits) -> HeaderBlock<'b> {
+        let list_bytes_max = limits.head_bytes_max as usize;
+        HeaderBlock { decoder, bytes: &self.bytes, list_bytes_max, is_end: self.is_end }
+    }
 }
 
 impl<T> Connection<T> {
@@ -243,7 +250,7 @@ impl<T> Connection<T> {
         self.peer.takes_connect_protocol
     }
 
-    /// What the owner keeps for a stream, for as long as it holds the stream.
+    /// The owner's data of a stream, for as long as it holds the stream.
     pub fn data(&mut self, key: Key) -> Option<&mut T> {
         self.streams.get_mut(key).map(|stream| &mut stream.data)
     }
@@ -283,15 +290,16 @@ impl<T> Connection<T> {
         &mut self,
         limits: RequestLimits,
         websocket_key: impl FnOnce() -> String,
-        (head, request): (&mut Vec<u8>, &mut Request),
+        head: &mut Vec<u8>,
+        request: &mut Request,
         data: T,
     ) -> Result<Option<Opened>, Fault> {
         let BlockState::Whole(BlockOf::Request, id) = std::mem::take(&mut self.block.state) else {
             return Ok(None);
         };
-        let (framing, is_end) = (self.framing(), self.block.is_end);
-        let block = (&mut self.decoder, &self.block.bytes[..]);
-        let read = head::read_request(block, (framing, limits), websocket_key, head, request)?;
+        let is_end = self.block.is_end;
+        let block = self.block.reader(&mut self.decoder, &self.limits);
+        let read = head::read_request(block, limits, websocket_key, head, request)?;
         let (head, facts) = match read {
             Ok(facts) => (Ok(()), facts),
             Err(HeadFault::Malformed(fault)) => (Err(fault), head::RequestFacts::default()),
@@ -328,9 +336,7 @@ impl<T> Connection<T> {
             return Ok(None);
         };
         let is_end = self.block.is_end;
-        let block = (&mut self.decoder, &self.block.bytes[..]);
-        let framing = Framing { is_end, head_bytes_max: self.limits.head_bytes_max as usize };
-        let read = head::read_response(block, framing, head, response)?;
+        let read = head::read_response(self.block.reader(&mut self.decoder, &self.limits), head, response)?;
         // The stream may have been reset here before the last frame of the block.
         let stream = self.streams.get_mut(key).filter(|stream| stream.state.may_receive());
         let Some(stream) = stream else { return Ok(None) };
@@ -362,8 +368,7 @@ impl<T> Connection<T> {
         let BlockState::Whole(BlockOf::Trailers(key), id) = std::mem::take(&mut self.block.state) else {
             return Ok(false);
         };
-        let block = (&mut self.decoder, &self.block.bytes[..]);
-        let read = head::read_trailers(block, self.limits.head_bytes_max as usize, lines)?;
+        let read = head::read_trailers(self.block.reader(&mut self.decoder, &self.limits), lines)?;
         // The stream may have been reset here before the last frame of the block.
         let stream = self.streams.get(key).filter(|stream| stream.state.may_receive());
         let Some(stream) = stream else { return Ok(false) };
@@ -375,18 +380,14 @@ impl<T> Connection<T> {
         Ok(true)
     }
 
-    fn framing(&self) -> Framing {
-        Framing { is_end: self.block.is_end, head_bytes_max: self.limits.head_bytes_max as usize }
-    }
-
     /// Decodes a block that nobody reads, for the sake of the table. Returns the stream that is reset with
     /// it, if there is one.
     pub(super) fn drop_block(&mut self) -> Result<Option<Key>, Fault> {
         let BlockState::Whole(of, id) = self.block.state else { return Ok(None) };
         self.block.state = BlockState::None;
-        let block = (&mut self.decoder, &self.block.bytes[..]);
+        let block = self.block.reader(&mut self.decoder, &self.limits);
         // The fields are of no interest; a block that breaks the table is.
-        let _ = head::read_trailers(block, 0, &mut Vec::new())?;
+        let _ = head::read_trailers(HeaderBlock { list_bytes_max: 0, ..block }, &mut Vec::new())?;
         let BlockOf::Nothing(Some(code)) = of else { return Ok(None) };
         let key = self.streams.find(id);
         match key {

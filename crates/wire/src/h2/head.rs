@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::code::Code;
 use super::hpack::{BrokenBlock, Decoded, Decoder, ListTooLarge, Token};
 use super::priority::Priority;
+use crate::block::{ends_line, ends_name, position};
 use crate::field::{Field, Known};
 use crate::h1::{Malformed, Request, RequestLimits, Response};
 
@@ -27,13 +28,14 @@ pub(super) struct RequestFacts {
     pub(super) priority: Priority,
 }
 
-/// The form of the message around a head.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Framing {
+/// A header block that is to be read.
+pub(super) struct HeaderBlock<'b> {
+    pub(super) decoder: &'b mut Decoder,
+    pub(super) bytes: &'b [u8],
+    /// Bound of the fields, counted as RFC 9113 section 6.5.2 says.
+    pub(super) list_bytes_max: usize,
     /// No content follows.
     pub(super) is_end: bool,
-    /// Bound of the head's length.
-    pub(super) head_bytes_max: usize,
 }
 
 impl From<ListTooLarge> for HeadFault {
@@ -77,15 +79,16 @@ struct RequestReader<'r> {
     priority: Priority,
 }
 
-/// Reads the head of a request from a block into `head`, which must be empty, and `request`. `websocket_key`
-/// makes the key with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
+/// Reads the head of a request into `head`, which must be empty, and `request`. `websocket_key` makes the key
+/// with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
 pub(super) fn read_request(
-    (decoder, block): (&mut Decoder, &[u8]),
-    (framing, limits): (Framing, RequestLimits),
+    block: HeaderBlock<'_>,
+    limits: RequestLimits,
     websocket_key: impl FnOnce() -> String,
     head: &mut Vec<u8>,
     request: &mut Request,
 ) -> Read<RequestFacts> {
+    let HeaderBlock { decoder, bytes, list_bytes_max, is_end } = block;
     request.fields.clear();
     let mut reader = RequestReader {
         request,
@@ -96,9 +99,8 @@ pub(super) fn read_request(
         cookie: Vec::new(),
         priority: Priority::default(),
     };
-    let decoded =
-        decoder.decode(block, framing.head_bytes_max, head, |head, field| reader.note(head, field))?;
-    Ok(decoded.and_then(|()| reader.finish(head, framing, limits, websocket_key)))
+    let decoded = decoder.decode(bytes, list_bytes_max, head, |head, field| reader.note(head, field))?;
+    Ok(decoded.and_then(|()| reader.finish(head, is_end, limits, websocket_key)))
 }
 
 impl RequestReader<'_> {
@@ -148,7 +150,7 @@ impl RequestReader<'_> {
             _ if is_forbidden(known) => return Err(HeadFault::Broken),
             _ => {}
         }
-        Ok(self.request.fields.push(position(known, field), head)?)
+        Ok(self.request.fields.push(field_of(known, field), head)?)
     }
 
     fn note_pseudo(&mut self, token: Token, value: Range<usize>) -> Result<(), HeadFault> {
@@ -221,7 +223,7 @@ impl RequestReader<'_> {
     fn finish(
         mut self,
         head: &mut Vec<u8>,
-        framing: Framing,
+        is_end: bool,
         limits: RequestLimits,
         websocket_key: impl FnOnce() -> String,
     ) -> Result<RequestFacts, HeadFault> {
@@ -231,17 +233,17 @@ impl RequestReader<'_> {
         }
         let fields = &mut self.request.fields;
         if !self.cookie.is_empty() {
-            fields.push(add(Known::Other, (b"cookie", &self.cookie), head), head)?;
+            fields.push(add(Known::Other, b"cookie", &self.cookie, head), head)?;
         }
         if self.opens_websocket {
             let key = websocket_key();
-            fields.push(add(Known::Connection, (b"connection", b"upgrade"), head), head)?;
-            fields.push(add(Known::Upgrade, (b"upgrade", b"websocket"), head), head)?;
+            fields.push(add(Known::Connection, b"connection", b"upgrade", head), head)?;
+            fields.push(add(Known::Upgrade, b"upgrade", b"websocket", head), head)?;
             let name = b"sec-websocket-key";
-            fields.push(add(Known::of(name), (name, key.as_bytes()), head), head)?;
-        } else if !framing.is_end && !self.has_length {
+            fields.push(add(Known::of(name), name, key.as_bytes(), head), head)?;
+        } else if !is_end && !self.has_length {
             let name = b"transfer-encoding";
-            fields.push(add(Known::TransferEncoding, (name, b"chunked"), head), head)?;
+            fields.push(add(Known::TransferEncoding, name, b"chunked", head), head)?;
         }
         head.extend_from_slice(b"\r\n");
         self.request.settle(head, limits)?;
@@ -263,7 +265,7 @@ fn move_to_front(text: &mut Vec<u8>, front_len: usize, end_start: usize) {
 }
 
 /// Appends a line to a head.
-fn add(known: Known, (name, value): (&[u8], &[u8]), head: &mut Vec<u8>) -> Field {
+fn add(known: Known, name: &[u8], value: &[u8], head: &mut Vec<u8>) -> Field {
     let start = head.len();
     for part in [name, b": ", value, b"\r\n"] {
         head.extend_from_slice(part);
@@ -273,7 +275,7 @@ fn add(known: Known, (name, value): (&[u8], &[u8]), head: &mut Vec<u8>) -> Field
 }
 
 /// The positions of a decoded field.
-fn position(known: Known, decoded: Decoded) -> Field {
+fn field_of(known: Known, decoded: Decoded) -> Field {
     field(known, decoded.name, decoded.value, decoded.is_plain_name)
 }
 
@@ -292,17 +294,13 @@ fn field(known: Known, name: Range<usize>, value: Range<usize>, plain_name: bool
     }
 }
 
-/// Reads the head of a response from a block into `head`, which must be empty, and `response`.
-pub(super) fn read_response(
-    (decoder, block): (&mut Decoder, &[u8]),
-    framing: Framing,
-    head: &mut Vec<u8>,
-    response: &mut Response,
-) -> Read<()> {
+/// Reads the head of a response into `head`, which must be empty, and `response`.
+pub(super) fn read_response(block: HeaderBlock<'_>, head: &mut Vec<u8>, response: &mut Response) -> Read<()> {
+    let HeaderBlock { decoder, bytes, list_bytes_max, is_end } = block;
     response.fields.clear();
     response.status = 0;
     let mut has_length = false;
-    let decoded = decoder.decode(block, framing.head_bytes_max, head, |head, field| {
+    let decoded = decoder.decode(bytes, list_bytes_max, head, |head, field| {
         if !field.name_is_valid || !field.value_is_valid {
             return Err(HeadFault::Broken);
         }
@@ -325,15 +323,15 @@ pub(super) fn read_response(
             return Err(HeadFault::Broken);
         }
         has_length |= known == Known::ContentLength;
-        Ok(response.fields.push(position(known, field), head)?)
+        Ok(response.fields.push(field_of(known, field), head)?)
     })?;
     Ok(decoded.and_then(|()| {
         // RFC 9113 section 8.6: there is no 101.
         if matches!(response.status, 0 | 101) {
             return Err(HeadFault::Broken);
         }
-        if !framing.is_end && !has_length && response.status >= 200 {
-            let field = add(Known::TransferEncoding, (b"transfer-encoding", b"chunked"), head);
+        if !is_end && !has_length && response.status >= 200 {
+            let field = add(Known::TransferEncoding, b"transfer-encoding", b"chunked", head);
             response.fields.push(field, head)?;
         }
         head.extend_from_slice(b"\r\n");
@@ -341,14 +339,11 @@ pub(super) fn read_response(
     }))
 }
 
-/// Reads trailers from a block, as lines. Fields that frame or route a message are not allowed (RFC 9110
-/// section 6.5.1), and are left out.
-pub(super) fn read_trailers(
-    (decoder, block): (&mut Decoder, &[u8]),
-    bytes_max: usize,
-    lines: &mut Vec<u8>,
-) -> Read<()> {
-    Ok(decoder.decode(block, bytes_max, lines, |lines, field| {
+/// Reads trailers as lines. Fields that frame or route a message are not allowed (RFC 9110 section 6.5.1),
+/// and are left out.
+pub(super) fn read_trailers(block: HeaderBlock<'_>, lines: &mut Vec<u8>) -> Read<()> {
+    let HeaderBlock { decoder, bytes, list_bytes_max, .. } = block;
+    Ok(decoder.decode(bytes, list_bytes_max, lines, |lines, field| {
         match field.token {
             _ if !field.name_is_valid || !field.value_is_valid => return Err(HeadFault::Broken),
             Token::Field(Known::Other) => {}
@@ -362,20 +357,24 @@ pub(super) fn read_trailers(
 /// The fields of a head or of trailers in the form of HTTP/1, without those that HTTP/2 has no use for (RFC
 /// 9113 section 8.2.2, RFC 8441 section 5). A start line is skipped.
 pub fn lines(head: &[u8]) -> impl Iterator<Item = (Known, &[u8], &[u8])> {
-    let mut rest = head;
+    let mut at = 0;
     std::iter::from_fn(move || {
-        let end = memchr::memchr(b'\n', rest)?;
-        let (line, after) = rest.split_at(end + 1);
-        rest = after;
-        Some(line)
-    })
-    .filter_map(|line| {
-        let colon = memchr::memchr(b':', line)?;
-        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
-        let known = Known::of(name);
-        let ends_here =
-            is_forbidden(known) || name.contains(&b' ') || name.eq_ignore_ascii_case(b"sec-websocket-accept");
-        (!ends_here).then_some((known, name, value))
+        while at < head.len() {
+            let start = at;
+            let colon = position(head, start, ends_name);
+            let end = position(head, colon, ends_line);
+            at = end + 1;
+            let (name, value) = (&head[start..colon], head.get(colon + 1..end).unwrap_or_default());
+            // A start line has a space before its first colon, if it has one.
+            if head.get(colon) != Some(&b':') {
+                continue;
+            }
+            let known = Known::of(name);
+            if !is_forbidden(known) && !name.eq_ignore_ascii_case(b"sec-websocket-accept") {
+                return Some((known, name, value.trim_ascii()));
+            }
+        }
+        None
     })
 }
 

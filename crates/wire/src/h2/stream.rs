@@ -13,9 +13,9 @@ pub struct Key {
 /// A side of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// This side.
+    /// The side that this program is.
     Us,
-    /// The peer.
+    /// The other side of the connection.
     Peer,
 }
 
@@ -77,7 +77,7 @@ impl State {
     }
 }
 
-/// A stream.
+/// A stream in the table.
 #[derive(Debug)]
 pub(super) struct Stream<T> {
     pub(super) id: u32,

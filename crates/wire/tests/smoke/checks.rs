@@ -227,8 +227,9 @@ pub(crate) fn http2_head(input: &[u8]) {
     let event = connection.receive(&mut rest, Duration::ZERO).expect("a frame that is whole");
     assert!(matches!(event, Some(Event::Request)) && rest.is_empty());
     let (mut head, mut request) = (Vec::new(), Request::default());
-    let into = (&mut head, &mut request);
-    let opened = connection.request(LIMITS, || "a2V5".to_owned(), into, ()).expect("a block that is whole");
+    let opened = connection
+        .request(LIMITS, || "a2V5".to_owned(), &mut head, &mut request, ())
+        .expect("a block that is whole");
     if opened.is_none_or(|opened| opened.head.is_err()) {
         return;
     }
@@ -250,7 +251,7 @@ pub(crate) fn http2_head(input: &[u8]) {
     assert!(!request.fields.chunked || has_body);
 }
 
-/// What frames mean does not depend on how they are cut.
+/// The meaning of frames does not depend on how they are cut.
 pub(crate) fn http2_frames(input: &[u8]) {
     let follow = |size: usize| {
         let (mut connection, mut pending) = (http2_server(), Vec::new());
@@ -270,8 +271,7 @@ pub(crate) fn http2_frames(input: &[u8]) {
                     }
                     Ok(Some(event @ Event::Request)) => {
                         let (mut head, mut request) = (Vec::new(), Request::default());
-                        let into = (&mut head, &mut request);
-                        let opened = connection.request(LIMITS, String::new, into, ());
+                        let opened = connection.request(LIMITS, String::new, &mut head, &mut request, ());
                         format!("{event:?} {opened:?} {:?}", String::from_utf8_lossy(&head))
                     }
                     Ok(Some(event)) => format!("{event:?}"),

@@ -1,7 +1,7 @@
 //! Requests that a file answers, below the root folder that the proxy is given: which file, which form of
 //! it, which part, and the head.
 //!
-//! Calls of the file system are made on the runtime's threads for blocking work; lookups of what is
+//! Calls of the file system are made on the event loop's threads for blocking work; lookups of what is
 //! remembered are not.
 //!
 //! Never in here: how a file is opened, which is the crate `files`'; how it is sent, which is `body`'s.

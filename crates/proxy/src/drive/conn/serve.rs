@@ -8,7 +8,7 @@ use clients::ClientConnection;
 use clients::abuse::Tally;
 use model::ListenerId;
 use observe::{Gauge, Reason};
-use tokio::net::TcpStream;
+use reactor::TcpStream;
 
 use super::linger::linger;
 use crate::admit::admission;
@@ -250,7 +250,7 @@ mod tests {
     use std::net::SocketAddr;
     use std::rc::Rc;
 
-    use tokio::net::TcpStream;
+    use reactor::TcpStream;
 
     use super::*;
 

@@ -18,6 +18,7 @@ use observe::Reason;
 use routing::Snapshot;
 
 use crate::admit::guard::Relief;
+use crate::io::event_loop::EventLoop;
 pub use crate::request::stage::Stage;
 
 use world::World;
@@ -151,6 +152,5 @@ impl Answered {
 /// # Errors
 /// When the system has no thread or no descriptor for it.
 pub fn explain(snapshot: &Arc<Snapshot>, asked: &Asked<'_>) -> io::Result<Explanation> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    runtime.block_on(async { World::new(snapshot, asked.relief)?.explain(asked).await })
+    EventLoop::new(|| ())?.run(async { World::new(snapshot, asked.relief)?.explain(asked).await })
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use model::{Backends, ListenerId};
 use observe::Reason;
+use reactor::TcpStream;
 use routing::Snapshot;
-use tokio::net::TcpStream;
 use wire::h1::Request as ParsedRequest;
 
 use super::steps::{self, Noted};

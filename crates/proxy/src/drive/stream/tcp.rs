@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use model::ListenerId;
 use observe::{Failure, Reason};
-use tokio::net::TcpStream;
+use reactor::TcpStream;
 use wire::proxy_protocol::{Addresses, write_v1};
 
 use super::record::{Outcome, Tracked};
@@ -45,7 +45,7 @@ pub(crate) fn open(
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {
     if let Some(peer) = listening::client(worker, peer) {
-        tokio::task::spawn_local(serve(Rc::clone(worker), target.now(), stream, peer));
+        reactor::spawn_detached(serve(Rc::clone(worker), target.now(), stream, peer));
     }
 }
 

@@ -17,12 +17,10 @@ use std::time::Duration;
 use clock::Moment;
 use model::ListenerId;
 use observe::{Failure, Reason, StreamCounter};
+use reactor::{Interest, JoinHandle, UdpSocket};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, JoinHandle};
 
 use super::Target;
 use super::record::{Outcome, Tracked};
@@ -89,7 +87,7 @@ struct Session {
     has_failed: Cell<bool>,
     /// The session has been recorded; it only remains so that its endpoint is avoided for a while.
     is_over: Cell<bool>,
-    task: Cell<Option<AbortHandle>>,
+    task: Cell<Option<JoinHandle<()>>>,
 }
 
 /// The endpoint has refused an earlier datagram.
@@ -115,7 +113,7 @@ impl PortListener {
                 is_closing: Cell::new(false),
                 changed: Notify::new(),
             });
-            let receiving = tokio::task::spawn_local(receive(Rc::clone(&port)));
+            let receiving = reactor::spawn(receive(Rc::clone(&port)));
             Ok(Self { port, receiving })
         };
         let sockets = bind_all(&worker.config().settings().listen, listener, bind)?;
@@ -157,7 +155,7 @@ async fn receive(port: Rc<Port>) {
         tokio::select! {
             biased;
             () = port.changed.notified() => {}
-            received = port.socket.async_io(Interest::READABLE, || {
+            received = port.socket.io(Interest::READABLE, || {
                 sys::receive_datagram(&port.socket, &mut buffer)
             }) => match received {
                 Ok(datagram) => port.take(&datagram, &buffer[..datagram.len]),
@@ -213,8 +211,8 @@ impl Port {
         self.by_client.borrow_mut().insert(session.client, Rc::clone(&session));
         self.ages.insert(&session, now);
         let open = OpenSession::count(Rc::clone(worker));
-        let task = tokio::task::spawn_local(answer(Rc::clone(self), Rc::clone(&session), open));
-        session.task.set(Some(task.abort_handle()));
+        let task = reactor::spawn(answer(Rc::clone(self), Rc::clone(&session), open));
+        session.task.set(Some(task));
         Some(session)
     }
 
@@ -294,7 +292,7 @@ async fn answer(port: Rc<Port>, session: Rc<Session>, open: OpenSession) {
     let fault = loop {
         // An error does not make the socket readable.
         let interest = Interest::READABLE | Interest::ERROR;
-        let mut answered = pin!(session.upstream.async_io(interest, || session.answer(&port)));
+        let mut answered = pin!(session.upstream.io(interest, || session.answer(&port)));
         match session.deadline.guard(|cx| answered.as_mut().poll(cx)).await {
             Ok(Ok(())) if session.is_answered() => break None,
             Ok(Ok(())) => {}

@@ -66,7 +66,7 @@ impl Stream {
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let is_ready =
             |slot: &mut Slot| (!slot.content.is_empty() || slot.has_end).then_some(!slot.content.is_empty());
-        // Who takes the next piece finds the error.
+        // The one who takes the next piece finds the error.
         self.poll_slot(cx, is_ready).map(|ready| ready.unwrap_or(true))
     }
 
@@ -100,6 +100,15 @@ impl Stream {
             Poll::Ready(next) => next,
             Poll::Pending => None,
         }
+    }
+
+    /// The content that has come, if nothing follows it and it is no longer than `len_max`.
+    pub(crate) fn take_last(&self, len_max: usize) -> Option<Bytes> {
+        let state = &mut *self.link.state.borrow_mut();
+        let slot = state.connection.data(self.key)?;
+        let is_last = slot.has_end && slot.trailers.is_empty();
+        let is_short = (1..=len_max).contains(&slot.content.len());
+        (is_last && is_short).then(|| Bytes::from(std::mem::take(&mut slot.content)))
     }
 
     /// Grants the peer as many bytes again.

@@ -2,14 +2,12 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use observe::Reason;
+use reactor::TcpStream;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor as HelloReader};
 use rustls::{AlertDescription, Connection, Error};
-use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::client::ClientTls;
 use super::handshake_limiter::Entry;
@@ -62,11 +60,11 @@ pub(crate) async fn accept(
 }
 
 /// Reads until the `ClientHello` is complete.
-async fn read_hello(mut stream: TcpStream, mut buffer: Buffer) -> Result<(TcpStream, Accepted), Refused> {
+async fn read_hello(stream: TcpStream, mut buffer: Buffer) -> Result<(TcpStream, Accepted), Refused> {
     let mut reader = HelloReader::default();
     let mut is_first = true;
     loop {
-        match poll_fn(|cx| poll_read(&mut stream, &mut buffer, cx)).await {
+        match poll_fn(|cx| poll_read(&stream, &mut buffer, cx)).await {
             Ok(0) | Err(_) if is_first => return Err(Refused::Gone),
             Ok(0) | Err(_) => return Err(Refused::Failed(Reason::HandshakeAborted)),
             Ok(_) if is_first && is_http(buffer.data()) => return Err(Refused::PlainHttp(stream, buffer)),
@@ -78,16 +76,14 @@ async fn read_hello(mut stream: TcpStream, mut buffer: Buffer) -> Result<(TcpStr
     }
 }
 
-fn poll_read(stream: &mut TcpStream, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+fn poll_read(stream: &TcpStream, buffer: &mut Buffer, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
     // An idle connection holds no buffer.
     buffer.reserve_small();
-    let mut space = ReadBuf::new(buffer.free());
-    let read = Pin::new(stream).poll_read(cx, &mut space);
-    let len = space.filled().len();
+    let read = stream.poll_read(cx, buffer.free());
     if read.is_pending() {
         buffer.release();
     }
-    ready!(read)?;
+    let len = ready!(read)?;
     buffer.filled(len);
     Poll::Ready(Ok(len))
 }

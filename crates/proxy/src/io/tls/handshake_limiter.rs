@@ -133,10 +133,10 @@ mod tests {
     use std::task::Context;
 
     use super::*;
+    use crate::io::event_loop::EventLoop;
 
     fn run(test: impl Future<Output = ()>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        tokio::task::LocalSet::new().block_on(&runtime, test);
+        EventLoop::new(|| ()).expect("an event loop").run(test);
     }
 
     #[test]
@@ -146,10 +146,10 @@ mod tests {
             let order = Rc::new(RefCell::new(Vec::new()));
             let attending = Rc::clone(&handshake_limiter);
             let clock = Clock::new(Clock::begin());
-            tokio::task::spawn_local(async move { attending.attend(&clock).await });
+            reactor::spawn(async move { attending.attend(&clock).await });
             let waiters = (0..5).map(|number| {
                 let (handshake_limiter, order) = (Rc::clone(&handshake_limiter), Rc::clone(&order));
-                tokio::task::spawn_local(async move {
+                reactor::spawn(async move {
                     handshake_limiter.enter().expect("there is room").pass().await;
                     order.borrow_mut().push(number);
                 })
@@ -158,7 +158,7 @@ mod tests {
             for waiter in waiters.collect::<Vec<_>>() {
                 while !waiter.is_finished() {
                     let before = order.borrow().len();
-                    tokio::task::yield_now().await;
+                    reactor::yield_now().await;
                     most_at_once = most_at_once.max(order.borrow().len() - before);
                 }
             }
@@ -174,7 +174,7 @@ mod tests {
             let clock = Clock::new(Clock::begin());
             let began = clock.now();
             let (attending, its_clock) = (Rc::clone(&handshake_limiter), clock.clone());
-            tokio::task::spawn_local(async move { attending.attend(&its_clock).await });
+            reactor::spawn(async move { attending.attend(&its_clock).await });
             // Each handshake that passes joins the queue again, and there are more than pass in one turn:
             // the loop never sleeps.
             let entry = handshake_limiter.enter().expect("there is room");
@@ -194,18 +194,18 @@ mod tests {
             handshake_limiter.pace(true);
             let clock = Clock::new(Clock::begin());
             let attending = Rc::clone(&handshake_limiter);
-            tokio::task::spawn_local(async move { attending.attend(&clock).await });
+            reactor::spawn(async move { attending.attend(&clock).await });
             let passed = Rc::new(Cell::new(0));
             for _ in 0..2 * GUARD_HANDSHAKES_PER_TICK + 5 {
                 let (handshake_limiter, passed) = (Rc::clone(&handshake_limiter), Rc::clone(&passed));
-                tokio::task::spawn_local(async move {
+                reactor::spawn(async move {
                     handshake_limiter.enter().expect("there is room").pass().await;
                     passed.set(passed.get() + 1);
                 });
             }
             let settle = async || {
                 for _ in 0..10 * GUARD_HANDSHAKES_PER_TICK {
-                    tokio::task::yield_now().await;
+                    reactor::yield_now().await;
                 }
                 passed.get()
             };

@@ -6,13 +6,11 @@
 //! plaintext, so that an idle session holds no buffer but the 4 KiB of rustls.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use reactor::{Interest, TcpStream};
 use rustix::net::{RecvFlags, recv};
 use rustls::{Connection, ProtocolVersion};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::limits::{PLAINTEXT_BYTES_MAX, TLS_PEEK_BYTES};
 
@@ -104,7 +102,7 @@ impl Session {
                 return Poll::Ready(known);
             }
             // Usually nothing has come. Then no buffer is needed.
-            if self.unprocessed.is_empty() && self.stream.poll_read_ready(cx)?.is_pending() {
+            if self.unprocessed.is_empty() && self.stream.poll_read_ready(cx).is_pending() {
                 return self.pend(cx);
             }
             ready!(self.poll_decrypt(cx, &mut [0; TLS_PEEK_BYTES]))?;
@@ -155,12 +153,8 @@ impl Session {
     }
 
     fn poll_read_stream(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut space = ReadBuf::new(scratch);
-        match Pin::new(&mut self.stream).poll_read(cx, &mut space) {
-            Poll::Ready(Ok(())) => Poll::Ready(Ok(space.filled().len())),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => self.pend(cx),
-        }
+        let read = self.stream.poll_read(cx, scratch);
+        if read.is_pending() { self.pend(cx) } else { read }
     }
 
     /// Sends pending output before a wait for the peer, which may itself wait for that output.
@@ -226,7 +220,7 @@ impl Session {
     /// Writes what has been encrypted.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.tls.wants_write() {
-            match self.tls.write_tls(&mut Sink { stream: &mut self.stream, cx }) {
+            match self.tls.write_tls(&mut Sink { stream: &self.stream, cx }) {
                 Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -244,7 +238,7 @@ impl Session {
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.tls.send_close_notify();
         ready!(self.poll_flush(cx))?;
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        Poll::Ready(self.stream.shutdown_write())
     }
 
     /// Sends `close_notify`, if the socket has room for it.
@@ -267,8 +261,8 @@ fn receive(stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
 
 /// The stream as rustls writes to it: "would block" is an error.
 struct Sink<'a, 'b> {
-    stream: &'a mut TcpStream,
-    cx: &'a mut Context<'b>,
+    stream: &'a TcpStream,
+    cx: &'a Context<'b>,
 }
 
 impl Write for Sink<'_, '_> {
@@ -277,7 +271,7 @@ impl Write for Sink<'_, '_> {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match Pin::new(&mut *self.stream).poll_write_vectored(self.cx, slices) {
+        match self.stream.poll_write_vectored(self.cx, slices) {
             Poll::Ready(written) => written,
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use model::{AlternativeName, AppProtocol, CipherSuite, UpstreamTls};
 use parking_lot::Mutex;
+use reactor::TcpStream;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -18,7 +19,6 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error, OtherError,
     SignatureScheme,
 };
-use tokio::net::TcpStream;
 use webpki::EndEntityCert;
 use x509::{Purpose, Trust, algorithms, has_alternative_name};
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use model::ListenerId;
 use observe::Reason;
-use tokio::net::TcpStream;
+use reactor::TcpStream;
 
 use crate::admit::admission;
 use crate::drive::conn;
@@ -46,7 +46,7 @@ fn admit(worker: &Rc<Worker>, listener: ListenerId, local: SocketAddr, stream: T
     match admitted {
         Ok(place) => {
             let worker = Rc::clone(worker);
-            tokio::task::spawn_local(conn::serve(worker, listener, local, stream, peer, place));
+            reactor::spawn_detached(conn::serve(worker, listener, local, stream, peer, place));
         }
         Err(reason) => {
             worker.recorder.borrow().reason(reason);

@@ -24,7 +24,7 @@ pub struct Decoder {
     table: DynamicTable<Checked>,
     /// The largest size that the peer may choose.
     table_bytes_max: usize,
-    /// What our SETTINGS say, which may be less until the peer has acknowledged them.
+    /// The size in our SETTINGS, which may be less until the peer has acknowledged them.
     table_bytes_set: usize,
 }
 

@@ -104,7 +104,7 @@ impl Encoder {
         self.write(NameId::STATUS, b":status", &[digit(100), digit(10), digit(1)], Indexing::Stored, out);
     }
 
-    /// Appends `:method`.
+    /// Appends `:method`, from the static table where it is there.
     #[inline]
     pub fn method(&mut self, method: &[u8], out: &mut Vec<u8>) {
         match method {
@@ -135,7 +135,7 @@ impl Encoder {
         out.push(INDEXED | if is_https { 7 } else { 6 });
     }
 
-    /// Appends `:authority`.
+    /// Appends `:authority`, which is stored: most requests of a session have the same.
     pub fn authority(&mut self, authority: &[u8], out: &mut Vec<u8>) {
         self.write(NameId::AUTHORITY, b":authority", authority, Indexing::Stored, out);
     }

@@ -1,6 +1,6 @@
 //! The dynamic table (RFC 7541 section 2.3.2): a ring of entries, and the bytes that they refer to.
 
-/// What an entry counts for beside its name and value (RFC 7541 section 4.1).
+/// The size of an entry beside its name and value (RFC 7541 section 4.1).
 pub(super) const ENTRY_OVERHEAD: usize = 32;
 
 /// Bytes after the last entry's. A reader may therefore copy this many bytes from the beginning of any entry,

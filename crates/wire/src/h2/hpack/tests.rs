@@ -1,3 +1,6 @@
+//! The examples of RFC 7541 appendix C, broken blocks, and both directions against each other. Never in here:
+//! frames.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -141,8 +141,8 @@ impl Party {
 
     fn request(&mut self) -> Result<String, Fault> {
         let (mut head, mut request) = (Vec::new(), Request::default());
-        let into = (&mut head, &mut request);
-        let opened = self.connection.request(REQUEST_LIMITS, || "a2V5".to_owned(), into, ())?;
+        let opened =
+            self.connection.request(REQUEST_LIMITS, || "a2V5".to_owned(), &mut head, &mut request, ())?;
         self.lines = String::from_utf8_lossy(&head).into_owned();
         Ok(match opened {
             None => "broken request".to_owned(),

@@ -5,7 +5,7 @@ mod selection;
 mod session;
 mod upstream;
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,15 +18,16 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, IsCa, Issuer, KeyIdMethod,
     KeyPair, RevokedCertParams, SerialNumber, date_time_ymd,
 };
+use reactor::TcpStream;
 use routing::Snapshot;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, Error, ServerConnection};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::certificate::certified_key;
 use super::provider::provider;
 use super::server_configs::{ServerConfigs, SharedTls};
 use super::upstream::Verifier;
+use crate::io::event_loop::EventLoop;
 
 /// A time in the year 2027, at which certificates are valid unless they say otherwise.
 const NOW: Duration = Duration::from_secs(1_800_000_000);
@@ -234,13 +235,17 @@ fn carry(from: &mut Connection, to: &mut Connection) -> Result<(), Error> {
 }
 
 fn run<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(test)
+    EventLoop::new(|| ()).expect("an event loop").run(test)
 }
 
 /// A connection over loopback.
-async fn loopback() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let (near, far) = tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
-    (near.unwrap(), far.unwrap().0)
+fn loopback() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let near = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (far, _) = listener.accept().unwrap();
+    let [near, far] = [near, far].map(|stream| {
+        stream.set_nonblocking(true).unwrap();
+        TcpStream::from_std(stream).unwrap()
+    });
+    (near, far)
 }

@@ -6,7 +6,6 @@ use std::task::Poll;
 
 use clock::Clock;
 use observe::Reason;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::super::handshake::{self, Refused};
 use super::super::handshake_limiter::HandshakeLimiter;
@@ -17,7 +16,7 @@ use crate::io::socket::{Socket, Unwritten};
 
 /// Two sockets after a handshake: the client's and the server's.
 async fn sockets() -> (Socket, Socket) {
-    let (near, far) = loopback().await;
+    let (near, far) = loopback();
     for stream in [&near, &far] {
         let small = socket2::SockRef::from(stream);
         small.set_send_buffer_size(16 << 10).unwrap();
@@ -148,13 +147,14 @@ fn a_connection_goes_on_in_another_event_loop() {
 
 /// Sends `bytes` as a client. Returns the result, and what the client received.
 async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u8>) {
-    let (mut near, far) = loopback().await;
+    let (near, far) = loopback();
     let snapshot = compiled(vec![host("a.test", HostTls::default())], settings);
     let server_configs = configured(&snapshot, &shared_tls(), None);
     let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
     let entry = handshake_limiter.enter().unwrap();
-    near.write_all(bytes).await.unwrap();
-    near.shutdown().await.unwrap();
+    let near = Socket::clear(near);
+    write(&near, bytes).await;
+    poll_fn(|cx| near.poll_shutdown(cx)).await.unwrap();
     let accepting = handshake::accept(far, Some(&server_configs), &entry, buffer());
     let outcome = tokio::select! {
         outcome = accepting => outcome.err(),
@@ -162,7 +162,11 @@ async fn refused(bytes: &[u8], settings: TlsSettings) -> (Option<Refused>, Vec<u
     };
     let mut said = Vec::new();
     if !matches!(outcome, Some(Refused::PlainHttp(..))) {
-        near.read_to_end(&mut said).await.unwrap();
+        let mut received = self::buffer();
+        while read(&near, &mut received).await.unwrap() > 0 {
+            said.extend_from_slice(received.data());
+            received.clear();
+        }
     }
     (outcome, said)
 }
@@ -198,7 +202,7 @@ fn those_that_cannot_be_answered_are_told_why() {
 #[test]
 fn a_client_is_known_by_what_was_agreed_upon() {
     run(async {
-        let (near, far) = loopback().await;
+        let (near, far) = loopback();
         let snapshot = compiled(vec![host("a.test", HostTls::default())], TlsSettings::default());
         let server_configs = configured(&snapshot, &shared_tls(), None);
         let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));

@@ -22,7 +22,7 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
         let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST))?;
         let (mut name, mut resumed) = (None, 0);
         for _ in 0..2 {
-            let (near, far) = loopback().await;
+            let (near, far) = loopback();
             let config = server_configs.select(None).unwrap().server_config.config().unwrap();
             let mut server = Session::new(far, Connection::Server(ServerConnection::new(config).unwrap()));
             let dialing = async {
@@ -126,7 +126,7 @@ fn equal_settings_are_one_profile_and_others_are_not() {
 #[test]
 fn an_endpoint_that_speaks_no_tls_is_found_out() {
     run(async {
-        let (near, far) = loopback().await;
+        let (near, far) = loopback();
         let profile = ConnectorConfigs::default().get(&Arc::default(), AppProtocol::Http1);
         let connector = profile.connector(IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
         far.try_write(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
