@@ -53,6 +53,8 @@ pub struct Connection<T> {
     pub(super) out: Vec<u8>,
     pub(super) written: usize,
     pub(super) leave: Leave,
+    /// The peer has said goodbye.
+    pub(super) peer_leaves: bool,
     pub(super) budget: Budget,
     pub(super) begun: Option<Begun>,
     /// Identifiers of streams that were reset here, the oldest first.
@@ -213,6 +215,7 @@ impl<T> Connection<T> {
             out,
             written: 0,
             leave: Leave::No,
+            peer_leaves: false,
             budget: Budget::new(now),
             begun: None,
             resets: Vec::new(),
@@ -348,7 +351,7 @@ impl<T> Connection<T> {
         }
         if is_final {
             stream.has_head = true;
-            stream.expected = length;
+            stream.expected = if has_length { length } else { Some(0) };
         }
         if is_end {
             self.note_received_end(key);

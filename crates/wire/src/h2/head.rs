@@ -188,6 +188,10 @@ impl RequestReader<'_> {
         if is_plain_connect == pseudo.scheme.is_some() || is_plain_connect && pseudo.path.is_some() {
             return Err(HeadFault::Broken);
         }
+        // RFC 9113 section 8.3.1: a path. An authority in it would take the place of `:authority`.
+        if !is_plain_connect && !matches!(head[target.clone()][..], [b'/', ..] | [b'*']) {
+            return Err(Malformed::StartLine.into());
+        }
         if is_connect && pseudo.protocol.is_some() && !self.opens_websocket {
             return Err(Malformed::Upgrade.into());
         }
@@ -341,7 +345,8 @@ pub(super) fn read_trailers(block: HeaderBlock<'_>, lines: &mut Vec<u8>) -> Read
     let HeaderBlock { decoder, bytes, list_bytes_max, .. } = block;
     Ok(decoder.decode(bytes, list_bytes_max, lines, |lines, field| {
         match field.token {
-            Token::Field(Known::Other) if field.name_is_valid && field.value_is_valid => {}
+            _ if !field.name_is_valid || !field.value_is_valid => return Err(HeadFault::Broken),
+            Token::Field(Known::Other) => {}
             Token::Field(_) | Token::Cookie => lines.truncate(field.name.start),
             _ => return Err(HeadFault::Broken),
         }

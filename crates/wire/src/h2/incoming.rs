@@ -111,7 +111,15 @@ impl<T> Connection<T> {
             _ => self.spend(now)?,
         }
         match header.kind {
-            kind::HEADERS => self.headers(header, payload),
+            kind::HEADERS => {
+                let event = self.headers(header, payload)?;
+                if let BlockState::Begun(BlockOf::Nothing(_), _) | BlockState::Whole(BlockOf::Nothing(_), _) =
+                    self.block.state
+                {
+                    self.spend(now)?;
+                }
+                Ok(event)
+            }
             kind::CONTINUATION => self.continuation(header, payload),
             kind::PRIORITY => self.priority_frame(header, payload),
             kind::RST_STREAM => self.rst_stream(header, payload),
@@ -305,7 +313,6 @@ impl<T> Connection<T> {
             };
         }
         self.last_received = id;
-        self.budget.note_request();
         if self.is_left_out(id) {
             return Ok(BlockOf::Nothing(None));
         }
@@ -315,6 +322,7 @@ impl<T> Connection<T> {
         if self.streams.open_count() >= streams_max || self.streams.len() >= 2 * streams_max {
             return Ok(BlockOf::Nothing(Some(Code::REFUSED_STREAM)));
         }
+        self.budget.note_request();
         Ok(BlockOf::Request)
     }
 
@@ -446,6 +454,7 @@ impl<T> Connection<T> {
         };
         let last = frame::number([l0, l1, l2, l3]) & MAX_31_BITS;
         let code = Code(frame::number([c0, c1, c2, c3]));
+        self.peer_leaves = true;
         if !self.is_server {
             for key in self.streams.open_above(last) {
                 self.end_by_peer(key, Reset { by: Side::Peer, code, is_unprocessed: true });

@@ -115,7 +115,8 @@ impl<T> Connection<T> {
         is_end: bool,
         data: T,
     ) -> Result<Key, Gone> {
-        if self.is_server || self.next_id > MAX_31_BITS || self.leave != Leave::No {
+        let is_leaving = self.peer_leaves || self.leave != Leave::No;
+        if self.is_server || self.next_id > MAX_31_BITS || is_leaving {
             return Err(Gone);
         }
         let id = self.next_id;
