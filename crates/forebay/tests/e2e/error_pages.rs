@@ -23,7 +23,7 @@ fn clients_and_endpoints_of_http_2_are_served_as_well() {
     let mut peer = upstream.accept_request();
     call.sender.send("body", true);
     assert_eq!(peer.body.read_to_end().0, b"body");
-    peer.answer(404, &[("x-lost", "1")], b"lost");
+    peer.answer_at_once(404, &[("x-lost", "1")], b"lost");
     let response = call.read_response();
     assert_eq!((response.status, response.text(), response.header("x-lost")), (200, "page", None));
     let head = errors.heads().pop().unwrap();

@@ -91,8 +91,11 @@ impl Sessions {
     }
 
     /// Removes sessions that are of no more use; calls on them continue.
-    pub(super) fn sweep(&self, mut is_due: impl FnMut(&Session) -> bool) {
-        self.open.borrow_mut().retain(|session| !session.retired.get() && !is_due(session));
+    pub(super) fn sweep(&self, now: Moment, mut is_due: impl FnMut(&Session) -> bool) {
+        self.open.borrow_mut().retain(|session| {
+            session.link.check_peer(now);
+            !session.retired.get() && !is_due(session)
+        });
     }
 }
 
@@ -138,7 +141,7 @@ impl Session {
     fn has_room(&self) -> bool {
         let allowed = self.link.with(|connection| connection.streams_allowed());
         let allowed = allowed.map_or(HTTP2_STREAMS_ASSUMED, |streams| streams as usize);
-        !self.retired.get() && self.calls.get() < allowed
+        !self.retired.get() && !self.link.has_ended() && self.calls.get() < allowed
     }
 
     pub(super) fn is_idle(&self) -> bool {

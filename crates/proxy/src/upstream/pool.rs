@@ -186,7 +186,7 @@ impl Pool {
         }
         endpoint.gone.set(true);
         endpoint.close_idle(self.worker, |_| true);
-        endpoint.sessions.sweep(|_| true);
+        endpoint.sessions.sweep(self.clock.now(), |_| true);
         let target = Target { address: endpoint.address, protocol: endpoint.protocol.clone() };
         self.endpoints.borrow_mut().remove(&target);
         self.has_gone.set(true);
@@ -199,7 +199,7 @@ impl Pool {
             endpoint.close_idle(self.worker, |connection| {
                 is_expired(connection, &settings, now) || !connection.is_quiet()
             });
-            endpoint.sessions.sweep(|session| is_worn_out(session, &settings, now));
+            endpoint.sessions.sweep(now, |session| is_worn_out(session, &settings, now));
             endpoint.forget_evictions(now);
         }
         if self.has_gone.take() {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,15 +10,18 @@ use std::task::Poll;
 use std::time::Duration;
 
 use clock::{Clock, Random};
-use model::{Balance, EndpointState, PoolCap, UpstreamConnections};
+use model::{AppProtocol, Balance, EndpointState, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, MetricsOptions, Registry};
+use wire::h1::Response;
 
 use super::{
     Cluster, ClusterState, Endpoint, LivenessCheck, Pool, PooledConnection, Protocol, SharedPool, Sources,
 };
+use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadlines;
 use crate::io::event_loop::EventLoop;
-use crate::limits::REGRET_WINDOW;
+use crate::io::h2::HeadFault;
+use crate::limits::{HTTP2_PING_AFTER, HTTP2_PING_TIMEOUT, REGRET_WINDOW};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -106,6 +110,41 @@ fn a_connection_that_has_ended_is_seen_however_much_the_task_has_done() {
         });
         exhaust.await;
         assert!(!lease.connection.is_quiet());
+    });
+}
+
+/// The endpoint accepts a session, and never says a word.
+#[test]
+fn a_session_on_which_an_endpoint_is_silent_for_long_is_asked_and_then_left() {
+    let world = World::new(1, 1);
+    run(async {
+        let protocol = Protocol { version: AppProtocol::Http2, ..Protocol::default() };
+        let endpoint = world.pools[0].endpoint(world.address(0), &protocol);
+        let session = world.pools[0].session(&endpoint).await.expect("it listens");
+        let head = b"GET /question HTTP/1.1\r\nHost: a.test\r\n\r\n";
+        let call = session.call(head, false, true).expect("a session takes calls");
+        let (mut peer, _) = world.listeners[0].accept().expect("a connection");
+        peer.set_nonblocking(true).expect("a socket");
+        let mut sent_with = async |what: &[u8]| {
+            let mut sent = Vec::new();
+            while !sent.windows(what.len()).any(|window| window == what) {
+                let mut piece = [0; 1024];
+                match peer.read(&mut piece) {
+                    Ok(len) => sent.extend_from_slice(&piece[..len]),
+                    Err(_) => reactor::yield_now().await,
+                }
+            }
+        };
+        sent_with(b"/question").await;
+        world.clock.advance(HTTP2_PING_AFTER);
+        world.pools[0].sweep();
+        sent_with(b"forebay?").await;
+        world.clock.advance(HTTP2_PING_TIMEOUT);
+        world.pools[0].sweep();
+        let (mut response, mut buffer) = (Response::default(), Buffer::empty(&Rc::default()));
+        let head = poll_fn(|cx| call.stream().poll_head(cx, &mut response, &mut buffer)).await;
+        assert_eq!(head, Err(HeadFault::Reset(None)));
+        assert!(endpoint.must_connect(), "the session takes no more calls");
     });
 }
 

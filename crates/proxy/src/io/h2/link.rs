@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use clock::Clock;
+use clock::{Clock, Moment};
 use smallvec::SmallVec;
 use wire::h1::Response;
 use wire::h2::{Connection, Event, Fault, Key, Limits};
@@ -13,6 +13,7 @@ use wire::h2::{Connection, Event, Fault, Key, Limits};
 use crate::io::buffer::{Buffer, Buffers};
 use crate::io::connection;
 use crate::io::socket::Socket;
+use crate::limits::{HTTP2_PING_AFTER, HTTP2_PING_TIMEOUT};
 
 /// A connection of HTTP/2.
 pub(crate) struct Link {
@@ -25,6 +26,10 @@ pub(crate) struct Link {
     is_blocked: Cell<bool>,
     /// The connection ends once it has no streams.
     ends_when_idle: Cell<bool>,
+    /// When the peer was last heard.
+    heard: Cell<Moment>,
+    /// When the peer was asked whether it is there, and has not been heard since.
+    asked: Cell<Option<Moment>>,
 }
 
 /// The peer of the connection.
@@ -105,6 +110,8 @@ pub(crate) enum Progress {
     End,
 }
 
+/// The payload of our PING. Any frame of the peer is an answer.
+const PING: [u8; 8] = *b"forebay?";
 /// Content that a stream sends while others wait: one frame, then it is the others' turn.
 const TURN_BYTES: usize = 16 << 10;
 /// Responses whose memory is kept for a connection.
@@ -128,6 +135,7 @@ impl Link {
     }
 
     fn new(end: End, ahead: Buffer, connection: Connection<Slot>, clock: Clock) -> Rc<Self> {
+        let heard = clock.now();
         let state = State {
             connection,
             ahead,
@@ -144,6 +152,8 @@ impl Link {
             driver: RefCell::default(),
             is_blocked: Cell::new(false),
             ends_when_idle: Cell::new(false),
+            heard: Cell::new(heard),
+            asked: Cell::new(None),
         })
     }
 
@@ -191,6 +201,25 @@ impl Link {
         self.wake_driver();
     }
 
+    /// Asks a peer on whose streams nothing has come for long whether it is there, and ends the connection if
+    /// it does not answer: one whose machine is gone would keep its requests until their own time is up.
+    pub(crate) fn check_peer(&self, now: Moment) {
+        let state = &mut *self.state.borrow_mut();
+        if state.connection.open_streams() == 0 || now.since(self.heard.get()) < HTTP2_PING_AFTER {
+            self.asked.set(None);
+            return;
+        }
+        match self.asked.get() {
+            None => {
+                self.asked.set(Some(now));
+                state.connection.ping(PING);
+            }
+            Some(asked) if now.since(asked) >= HTTP2_PING_TIMEOUT => _ = state.end(LinkEnd::Closed),
+            Some(_) => return,
+        }
+        self.wake_driver();
+    }
+
     /// Reads and writes until there is progress to act on.
     pub(crate) fn poll_progress(&self, cx: &mut Context<'_>) -> Poll<Progress> {
         {
@@ -200,6 +229,9 @@ impl Link {
             }
         }
         let state = &mut *self.state.borrow_mut();
+        if state.end.is_some() {
+            return Poll::Ready(Progress::End);
+        }
         loop {
             match state.understand(self.clock.unix()) {
                 Ok(Some(progress)) => return Poll::Ready(progress),
@@ -238,8 +270,9 @@ impl Link {
 
     fn poll_read(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let read = self.socket().poll_fill(cx, &mut state.ahead);
-        if read.is_pending() {
-            state.ahead.release();
+        match read {
+            Poll::Ready(_) => self.heard.set(self.clock.now()),
+            Poll::Pending => state.ahead.release(),
         }
         read
     }
