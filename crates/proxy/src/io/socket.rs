@@ -30,6 +30,13 @@ pub(crate) struct Unwritten<'a>([&'a [u8]; SLICES_MAX]);
 
 /// A head and a body, or a chunk: size, content, CRLF.
 const SLICES_MAX: usize = 3;
+/// Bytes that are read at once into a buffer whose memory is not initialised.
+const SCRATCH_BYTES: usize = 16 << 10;
+
+thread_local! {
+    /// To copy the few bytes of a read takes less than to zero the buffer before it.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 impl Socket {
     pub(crate) fn clear(stream: TcpStream) -> Self {
@@ -94,12 +101,20 @@ impl Socket {
         cx: &mut Context<'_>,
         space: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let len = match &mut *self.0.borrow_mut() {
-            Transport::Clear(stream) => ready!(stream.poll_read(cx, space.initialize_unfilled()))?,
-            Transport::Tls(session) => ready!(session.poll_read(cx, space.initialize_unfilled()))?,
-        };
-        space.advance(len);
-        Poll::Ready(Ok(()))
+        match &mut *self.0.borrow_mut() {
+            Transport::Clear(stream) => SCRATCH.with_borrow_mut(|scratch| {
+                scratch.resize(SCRATCH_BYTES, 0);
+                let scratch = &mut scratch[..SCRATCH_BYTES.min(space.remaining())];
+                let len = ready!(stream.poll_read(cx, scratch))?;
+                space.put_slice(&scratch[..len]);
+                Poll::Ready(Ok(()))
+            }),
+            Transport::Tls(session) => {
+                let len = ready!(session.poll_read(cx, space.initialize_unfilled()))?;
+                space.advance(len);
+                Poll::Ready(Ok(()))
+            }
+        }
     }
 
     /// Writes as much as there is room for.
