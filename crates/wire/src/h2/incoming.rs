@@ -180,12 +180,15 @@ impl<T> Connection<T> {
             return Ok(Step::Next);
         };
         let Some(stream) = self.streams.get_mut(key) else { return Ok(Step::Next) };
+        let len = left as u64;
         let code = if !stream.state.may_receive() {
             Some(Code::STREAM_CLOSED)
         } else if !stream.has_head {
             Some(Code::PROTOCOL_ERROR)
         } else if stream.receive_window < frame_len {
             Some(Code::FLOW_CONTROL_ERROR)
+        } else if stream.expected.is_some_and(|expected| expected < len || is_end && expected > len) {
+            Some(Code::PROTOCOL_ERROR)
         } else {
             None
         };
@@ -243,13 +246,7 @@ impl<T> Connection<T> {
             return Step::Next;
         }
         if let Some(expected) = &mut stream.expected {
-            let left = expected.checked_sub(content.len() as u64);
-            if left.is_none() || is_end && left != Some(0) {
-                self.faults += 1;
-                self.reset(key, Code::PROTOCOL_ERROR);
-                return Step::Event(Event::Reset(key));
-            }
-            *expected = left.unwrap_or(0);
+            *expected = expected.saturating_sub(content.len() as u64);
         }
         stream.unread += content.len() as u32;
         self.unread += content.len() as u32;

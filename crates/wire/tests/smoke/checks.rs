@@ -274,6 +274,11 @@ pub(crate) fn http2_frames(input: &[u8]) {
                         let opened = connection.request(LIMITS, String::new, &mut head, &mut request, ());
                         format!("{event:?} {opened:?} {:?}", String::from_utf8_lossy(&head))
                     }
+                    Ok(Some(Event::Trailers(key))) => {
+                        let mut lines = Vec::new();
+                        let is_right = connection.trailers(&mut lines);
+                        format!("{key:?} {is_right:?} {:?}", String::from_utf8_lossy(&lines))
+                    }
                     Ok(Some(event)) => format!("{event:?}"),
                     Err(fault) => {
                         said.push(format!("{fault:?}"));

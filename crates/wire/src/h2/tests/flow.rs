@@ -178,7 +178,7 @@ fn a_window_grows_for_a_peer_that_is_read_fast_and_not_while_memory_is_scarce() 
         assert_eq!(stream.receive_window_max, size, "{is_pressed} {reads}");
         assert!(stream.receive_window <= i64::from(size));
     }
-    // What was granted stays granted, and no more is until it is used.
+    // Bytes that were granted stay granted, and no more is until it is used.
     let mut server = server(LIMITS);
     server.reads = true;
     for _ in 0..100 {

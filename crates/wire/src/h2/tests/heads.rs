@@ -7,7 +7,7 @@ const SCHEME: (&str, &str) = (":scheme", "https");
 const AUTHORITY: (&str, &str) = (":authority", "a.test");
 const PATH: (&str, &str) = (":path", "/x");
 
-/// What a server says of a request with these fields, and the head in the form of HTTP/1.
+/// The event of a request with these fields, and its head in the form of HTTP/1.
 fn request(fields: &[(&str, &str)], is_end: bool) -> (String, String) {
     let mut server = Party::server(LIMITS);
     let said = server.take(&script(if is_end { "HEADERS 1 end" } else { "HEADERS 1" }, fields));

@@ -159,7 +159,8 @@ impl Party {
     }
 
     fn response(&mut self, key: Key) -> Result<String, Fault> {
-        let (mut head, mut response, id) = (Vec::new(), Response::default(), self.id(key));
+        let id = self.id(key);
+        let (mut head, mut response) = (Vec::new(), Response::default());
         let has_more = self.connection.response(self.answers_head, &mut head, &mut response)?;
         self.lines = String::from_utf8_lossy(&head).into_owned();
         Ok(match has_more {

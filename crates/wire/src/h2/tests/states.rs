@@ -1,4 +1,4 @@
-//! What each frame does in each state of a stream (RFC 9113 section 5.1).
+//! Each frame in each state of a stream (RFC 9113 section 5.1).
 
 use super::*;
 
