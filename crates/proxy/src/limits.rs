@@ -159,8 +159,8 @@ pub(crate) const HTTP2_STREAMS_PER_CANCEL: u64 = 10;
 pub(crate) const HTTP2_MALFORMED_STREAMS_MAX: u32 = 256;
 /// Streams opened to an endpoint before it has announced its limit.
 pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
-/// Silence of an endpoint on whose session requests wait, after which it is asked whether it is there. Servers
-/// of gRPC close a connection that asks more often than every five minutes (gRPC proposal A8).
+/// Silence of an endpoint on whose session requests wait, after which it is asked whether it is there.
+/// Servers of gRPC close a connection that asks more often than every five minutes (gRPC proposal A8).
 pub(crate) const HTTP2_PING_AFTER: Duration = Duration::from_mins(5);
 /// Time for its answer.
 pub(crate) const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

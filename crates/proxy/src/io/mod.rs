@@ -1,5 +1,5 @@
-//! Below HTTP: sockets, buffers, pipes, deadlines, and the unsafe system calls. The connections and streams of
-//! HTTP/2 that both sides use are here as well ([`h2`]).
+//! Below HTTP: sockets, buffers, pipes, deadlines, and the unsafe system calls. The connections and streams
+//! of HTTP/2 that both sides use are here as well ([`h2`]).
 //!
 //! - A request needs no `setsockopt` and no `epoll_ctl`: `TCP_NODELAY` is inherited from the listener, and an
 //!   idle connection stays registered.
