@@ -105,9 +105,7 @@ pub(super) fn read_request(
 
 impl RequestReader<'_> {
     fn note(&mut self, head: &mut Vec<u8>, field: Decoded) -> Result<(), HeadFault> {
-        if !field.name_is_valid || !field.value_is_valid {
-            return Err(HeadFault::Broken);
-        }
+        check(&field)?;
         let known = match field.token {
             Token::Field(known) => known,
             Token::Cookie => Known::Other,
@@ -294,6 +292,18 @@ fn field(known: Known, name: Range<usize>, value: Range<usize>, plain_name: bool
     }
 }
 
+/// Checks that a field can be one of HTTP/1.
+fn check(field: &Decoded) -> Result<(), HeadFault> {
+    if !field.name_is_valid || !field.value_is_valid {
+        return Err(HeadFault::Broken);
+    }
+    // The length of a longer name has no room among the positions, as when it is parsed.
+    if field.name.len() > usize::from(u16::MAX) {
+        return Err(Malformed::HeadTooLarge.into());
+    }
+    Ok(())
+}
+
 /// Reads the head of a response into `head`, which must be empty, and `response`.
 pub(super) fn read_response(block: HeaderBlock<'_>, head: &mut Vec<u8>, response: &mut Response) -> Read<()> {
     let HeaderBlock { decoder, bytes, list_bytes_max, is_end } = block;
@@ -301,9 +311,7 @@ pub(super) fn read_response(block: HeaderBlock<'_>, head: &mut Vec<u8>, response
     response.status = 0;
     let mut has_length = false;
     let decoded = decoder.decode(bytes, list_bytes_max, head, |head, field| {
-        if !field.name_is_valid || !field.value_is_valid {
-            return Err(HeadFault::Broken);
-        }
+        check(&field)?;
         let known = match field.token {
             Token::Field(known) => known,
             Token::Cookie => Known::Other,

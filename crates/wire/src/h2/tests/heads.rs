@@ -228,6 +228,22 @@ fn a_list_that_is_too_large_is_malformed_and_leaves_the_table_in_step() {
 }
 
 #[test]
+fn a_name_that_is_longer_than_its_position_can_say_is_too_large() {
+    let name = format!("x-real-name{}", "x".repeat(1 << 16));
+    let limits = Limits { head_bytes_max: 1 << 20, table_bytes_max: 0, ..LIMITS };
+    let mut client = Party::client(limits);
+    client.open(true).unwrap();
+    let payload = block(&[(":status", "200"), (&name, "1")]);
+    let mut frames = Vec::new();
+    frame::write(kind::HEADERS, flag::END_STREAM, 1, &[], &mut frames);
+    for (at, piece) in payload.chunks(16_000).enumerate() {
+        let flags = if (at + 1) * 16_000 < payload.len() { 0 } else { flag::END_HEADERS };
+        frame::write(kind::CONTINUATION, flags, 1, piece, &mut frames);
+    }
+    assert_eq!(client.take(&frames), "broken 1");
+}
+
+#[test]
 fn blocks_that_do_not_decode_end_the_connection() {
     for payload in [&b"\xff\xff\xff\xff\xff\xff"[..], b"\xbe", b"\x80", b"\x00\x05ab", b"\x82\x3f\xe1\x1f"] {
         for (begin, id) in [("", 1), ("HEADERS 1; ", 1)] {
