@@ -3,6 +3,8 @@
 
 mod link;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use link::{Link, Progress, Slot};
 pub(crate) use stream::{Broken, HeadFault, Stream};

@@ -170,9 +170,16 @@ impl Stream {
     }
 
     /// Room for content that is read and handed over at once, in bytes: content that is read without room
-    /// would be buffered for as long as the peer likes.
+    /// would be buffered for as long as the peer likes. There may be less room once the content has come, so
+    /// that other streams need not wait for it.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
-        self.with(|state| self.poll_room_in(state, cx))
+        self.with(|state| {
+            let room = self.poll_room_in(state, cx);
+            if room.is_ready() {
+                state.give_up_turn(self.key);
+            }
+            room
+        })
     }
 
     fn poll_room_in(&self, state: &mut State, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
