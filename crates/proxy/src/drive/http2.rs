@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use clock::{Clock, Moment};
 use observe::Reason;
 use wire::h1::{Malformed, Request};
-use wire::h2::{Begun, Code, Connection, Fault, Limits};
+use wire::h2::{Code, Connection, Fault, Limits};
 
 use crate::admit::admission;
 use crate::answer::own_answer::refuse;
@@ -154,9 +154,7 @@ impl Server<'_> {
     /// Serves until the connection has to end; returns the code that the client is told, if there is one.
     async fn run(&self) -> Option<Code> {
         loop {
-            let event = poll_fn(|cx| self.poll_event(cx)).await;
-            self.count_faults();
-            match event {
+            match poll_fn(|cx| self.poll_event(cx)).await {
                 Event::Request => {
                     if let Err(fault) = self.accept() {
                         return Some(self.note_broken(fault));
@@ -184,7 +182,8 @@ impl Server<'_> {
     }
 
     fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
-        let progress = if self.is_flood() { return Poll::Ready(Event::Flood) } else { self.poll_link(cx) };
+        let progress = self.poll_link(cx);
+        self.count_faults();
         if self.is_flood() {
             return Poll::Ready(Event::Flood);
         }
@@ -244,8 +243,8 @@ impl Server<'_> {
     /// Frames of other streams cannot come between those of a head (RFC 9113 section 6.10), so that its
     /// rate is the connection's.
     fn begun_until(&self) -> Option<(Moment, Reason)> {
-        let (clock, begun): (_, Begun) =
-            (&self.worker.clock, self.link.with(|connection| connection.begun())?);
+        let begun = self.link.with(|connection| connection.begun())?;
+        let clock = &self.worker.clock;
         let config = self.worker.config();
         let client = &config.settings().client;
         let time_for_rate = client.bounds.send_rate_min.map(|rate| rate.grace + time_for(begun.bytes, rate));
