@@ -266,6 +266,7 @@ impl Server<'_> {
         let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
         let key = || STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]);
         let opened = self.link.with(|connection| {
+            connection.set_pressed(worker.relief().shortens_keep_alive);
             connection.request(config.request_limits(), key, &mut head, &mut request, Slot::default())
         })?;
         let Some(opened) = opened else {

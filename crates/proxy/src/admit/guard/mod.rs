@@ -32,7 +32,7 @@ pub struct Relief {
     pub level: u8,
     /// Observe mode: nothing is refused, and would-be refusals are counted.
     pub only_watches: bool,
-    /// Idle client connections are closed early.
+    /// Idle client connections are closed early, and windows of HTTP/2 stay small.
     pub shortens_keep_alive: bool,
     /// Compression levels are lowered.
     pub lowers_compression: bool,
