@@ -300,9 +300,9 @@ impl<T> Connection<T> {
         let is_end = self.block.is_end;
         let block = self.block.reader(&mut self.decoder, &self.limits);
         let read = head::read_request(block, limits, websocket_key, head, request)?;
-        let (head, facts) = match read {
-            Ok(facts) => (Ok(()), facts),
-            Err(HeadFault::Malformed(fault)) => (Err(fault), head::RequestFacts::default()),
+        let (head, priority) = match read {
+            Ok(priority) => (Ok(()), priority),
+            Err(HeadFault::Malformed(fault)) => (Err(fault), Priority::default()),
             Err(HeadFault::Broken) => {
                 self.note_fault(id);
                 return Ok(None);
@@ -315,8 +315,7 @@ impl<T> Connection<T> {
         }
         let state = if is_end { State::HalfClosedRemote } else { State::Open };
         let expected = length.filter(|_| head.is_ok());
-        let key =
-            self.streams.add(Stream { priority: facts.priority, ..self.stream(id, state, expected, data) });
+        let key = self.streams.add(Stream { priority, ..self.stream(id, state, expected, data) });
         Ok(Some(Opened { key, is_end, head }))
     }
 

@@ -22,12 +22,6 @@ pub(super) enum HeadFault {
 /// The result of reading a block: the fault of the connection, or of the head.
 pub(super) type Read<T> = Result<Result<T, HeadFault>, Code>;
 
-/// A request's head beside the positions of its fields.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RequestFacts {
-    pub(super) priority: Priority,
-}
-
 /// A header block that is to be read.
 pub(super) struct HeaderBlock<'b> {
     pub(super) decoder: &'b mut Decoder,
@@ -79,15 +73,15 @@ struct RequestReader<'r> {
     priority: Priority,
 }
 
-/// Reads the head of a request into `head`, which must be empty, and `request`. `websocket_key` makes the key
-/// with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
+/// Reads the head of a request into `head`, which must be empty, and `request`. Returns its priority.
+/// `websocket_key` makes the key with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
 pub(super) fn read_request(
     block: HeaderBlock<'_>,
     limits: RequestLimits,
     websocket_key: impl FnOnce() -> String,
     head: &mut Vec<u8>,
     request: &mut Request,
-) -> Read<RequestFacts> {
+) -> Read<Priority> {
     let HeaderBlock { decoder, bytes, list_bytes_max, is_end } = block;
     request.fields.clear();
     let mut reader = RequestReader {
@@ -224,7 +218,7 @@ impl RequestReader<'_> {
         is_end: bool,
         limits: RequestLimits,
         websocket_key: impl FnOnce() -> String,
-    ) -> Result<RequestFacts, HeadFault> {
+    ) -> Result<Priority, HeadFault> {
         if !self.has_line {
             let pseudo_len = head.len();
             self.write_line(head, pseudo_len)?;
@@ -245,7 +239,7 @@ impl RequestReader<'_> {
         }
         head.extend_from_slice(b"\r\n");
         self.request.settle(head, limits)?;
-        Ok(RequestFacts { priority: self.priority })
+        Ok(self.priority)
     }
 }
 
