@@ -54,7 +54,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of `connect(2)`.
+    /// The errors of `connect(2)`.
     pub async fn connect(socket: net::TcpStream, address: SocketAddr) -> io::Result<Self> {
         match rustix::net::connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
@@ -149,7 +149,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of `shutdown(2)`.
+    /// The errors of `shutdown(2)`.
     pub fn shutdown_write(&self) -> io::Result<()> {
         self.0.get().shutdown(Shutdown::Write)
     }
@@ -158,7 +158,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of `setsockopt(2)`.
+    /// The errors of `setsockopt(2)`.
     pub fn set_zero_linger(&self) -> io::Result<()> {
         Ok(set_socket_linger(self, Some(Duration::ZERO))?)
     }
@@ -167,7 +167,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of `getsockname(2)`.
+    /// The errors of `getsockname(2)`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get().local_addr()
     }
@@ -176,7 +176,7 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of `getpeername(2)`.
+    /// The errors of `getpeername(2)`.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.0.get().peer_addr()
     }
@@ -216,7 +216,7 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of `accept4(2)`, and of [`Source::new`].
+    /// The errors of `accept4(2)`, and of [`Source::new`].
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         self.0.io(Interest::READABLE, || self.try_accept()).await
     }
@@ -236,7 +236,7 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of `getsockname(2)`.
+    /// The errors of `getsockname(2)`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get().local_addr()
     }
@@ -268,7 +268,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of `getsockname(2)`.
+    /// The errors of `getsockname(2)`.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.0.get().local_addr()
     }
@@ -277,7 +277,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of the attempt.
+    /// The errors of the attempt.
     pub async fn io<R>(&self, interest: Interest, act: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.0.io(interest, act).await
     }

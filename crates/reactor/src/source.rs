@@ -108,7 +108,7 @@ impl<T: AsFd> Source<T> {
     ///
     /// # Errors
     ///
-    /// Those of the attempt.
+    /// The errors of the attempt.
     #[inline]
     pub fn poll_io<R>(
         &self,
@@ -130,7 +130,7 @@ impl<T: AsFd> Source<T> {
     ///
     /// # Errors
     ///
-    /// Those of the attempt.
+    /// The errors of the attempt.
     pub async fn io<R>(&self, interest: Interest, mut act: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         poll_fn(|cx| self.poll_io(interest, cx, &mut act)).await
     }

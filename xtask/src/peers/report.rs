@@ -15,7 +15,7 @@ pub(crate) fn section(workload: &Workload, results: &Results, unmeasured: &[Peer
 }
 
 /// A heading row, then a row for each peer: its figures, and how it compares where CPU or rate is compared.
-/// Who was to be measured and was not has no figures.
+/// A program that was to be measured and was not has no figures.
 fn rows(results: &Results, unmeasured: &[Peer]) -> Vec<Vec<String>> {
     let figures: Vec<_> =
         results.figures().into_iter().filter(|figure| *figure != Figure::CpuSystem).collect();

@@ -1,6 +1,6 @@
 //! `forebay explain`: what becomes of a request, step by step, and which object asks for each step.
 //!
-//! What becomes of it says the code that serves ([`proxy::explain`]); here the objects are added that the
+//! The code that serves says what becomes of it ([`proxy::explain`]); here the objects are added that the
 //! steps come from.
 
 #[cfg(test)]

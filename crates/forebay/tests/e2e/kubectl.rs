@@ -1,5 +1,5 @@
 //! `kubectl forebay` at an API server of few words: who is found, what is refused, and what is said then.
-//! What it is told by a running Forebay, `testing/cluster` tests.
+//! `testing/cluster` tests what a running Forebay tells it.
 
 use std::fs;
 use std::os::unix::fs::symlink;

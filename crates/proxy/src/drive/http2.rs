@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use clock::{Clock, Moment};
 use observe::Reason;
 use wire::h1::{Malformed, Request};
-use wire::h2::{Code, Connection, Fault, Limits};
+use wire::h2::{Code, Connection, Fault, Limits, PREFACE};
 
 use crate::admit::admission;
 use crate::answer::own_answer::refuse;
@@ -35,9 +35,6 @@ use crate::request::client::Client;
 use crate::request::conn::Conn;
 use crate::request::reply;
 use crate::worker::Worker;
-
-/// The first bytes of a client that knows that HTTP/2 is spoken (RFC 9113 section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The beginning of a connection.
 pub(crate) enum Preface {

@@ -13,7 +13,7 @@ use super::stream::{Key, Reset, Side, State, Stream, Streams};
 use crate::h1::{Malformed, Request, RequestLimits, Response};
 
 /// The first bytes of a client (RFC 9113 section 3.4).
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The payload of the PING whose answer shows that the peer has read a GOAWAY.
 pub(super) const PARTING: [u8; 8] = *b"parting.";
 
@@ -245,11 +245,6 @@ impl<T> Connection<T> {
         self.has_settings.then_some(self.peer.streams_max)
     }
 
-    /// Whether the peer takes an extended CONNECT (RFC 8441).
-    pub fn takes_connect_protocol(&self) -> bool {
-        self.peer.takes_connect_protocol
-    }
-
     /// The owner's data of a stream, for as long as it holds the stream.
     pub fn data(&mut self, key: Key) -> Option<&mut T> {
         self.streams.get_mut(key).map(|stream| &mut stream.data)
@@ -428,7 +423,6 @@ impl<T> Connection<T> {
             id,
             state,
             has_head: self.is_server,
-            has_sent_head: !self.is_server,
             priority: Priority::default(),
             send_window: i64::from(self.peer.window_bytes),
             receive_window: i64::from(self.limits.stream_window_bytes) + surplus,

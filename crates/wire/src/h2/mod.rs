@@ -21,7 +21,7 @@ mod stream;
 mod tests;
 
 pub use code::Code;
-pub use connection::{Connection, Event, Fault, Opened};
+pub use connection::{Connection, Event, Fault, Opened, PREFACE};
 pub use flood::Begun;
 pub use head::lines;
 pub use outgoing::{Gone, RequestHead};

@@ -92,8 +92,7 @@ impl<T> Connection<T> {
         fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
         is_end: bool,
     ) -> Result<(), Gone> {
-        let stream = self.streams.get_mut(key).filter(|stream| stream.state.may_send()).ok_or(Gone)?;
-        stream.has_sent_head |= status >= 200;
+        self.streams.get(key).filter(|stream| stream.state.may_send()).ok_or(Gone)?;
         self.write_block(key, is_end, |encoder, out| {
             encoder.status(status, out);
             for (known, name, value) in fields {

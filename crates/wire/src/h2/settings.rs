@@ -44,8 +44,6 @@ pub(super) struct PeerSettings {
     pub(super) streams_max: u32,
     pub(super) window_bytes: u32,
     pub(super) payload_bytes_max: usize,
-    /// The peer takes an extended CONNECT (RFC 8441).
-    pub(super) takes_connect_protocol: bool,
 }
 
 impl Default for PeerSettings {
@@ -54,7 +52,6 @@ impl Default for PeerSettings {
             streams_max: u32::MAX,
             window_bytes: WINDOW_BYTES_INITIAL,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            takes_connect_protocol: false,
         }
     }
 }
@@ -87,7 +84,6 @@ impl PeerSettings {
                 ENABLE_CONNECT_PROTOCOL | NO_RFC7540_PRIORITIES if value > 1 => {
                     return Err(Code::PROTOCOL_ERROR);
                 }
-                ENABLE_CONNECT_PROTOCOL => self.takes_connect_protocol = value == 1,
                 _ => {}
             }
         }

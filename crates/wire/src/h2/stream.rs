@@ -84,8 +84,6 @@ pub(super) struct Stream<T> {
     pub(super) state: State,
     /// The final head of the peer has come.
     pub(super) has_head: bool,
-    /// The head of this side's response has been sent.
-    pub(super) has_sent_head: bool,
     pub(super) priority: Priority,
     /// Bytes of content that this side may send; negative after the peer has made the window smaller.
     pub(super) send_window: i64,
