@@ -1,7 +1,7 @@
 //! A byte relay, as the lower limit for a proxy: it connects each client to its own connection to one
 //! upstream.
 //!
-//! All that a proxy costs beyond this is the cost of HTTP. So a message takes one receive and one send in each
+//! Every cost of a proxy beyond this is the cost of HTTP. So a message takes one receive and one send in each
 //! direction, and nothing else. Must not be in here: HTTP, pools, balancing, or timeouts.
 
 use std::io;
