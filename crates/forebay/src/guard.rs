@@ -46,10 +46,12 @@ impl Watch {
         let ports = self.handle.registry().ports_in_use_max();
         let pressure = pressure(self.before.as_ref(), &usage, lag, ports);
         self.before = Some(usage);
-        for change in self.guard.note(&pressure) {
+        let changes = self.guard.note(&pressure);
+        // Who reads the log finds the same in the metrics.
+        show(self.handle.registry(), &pressure, &self.guard);
+        for change in changes {
             tell(change, mode);
         }
-        show(self.handle.registry(), &pressure, &self.guard);
         let relief = self.guard.relief();
         self.handle.order(if mode == Mode::Enforce { relief } else { relief.watched() });
     }

@@ -25,8 +25,9 @@ pub(crate) const HANDSHAKES_MAX: usize = 4096;
 pub(crate) const HANDSHAKES_PER_TURN_MAX: usize = 1;
 /// Bytes of TLS records read at once where the caller provides no buffer.
 pub(crate) const TLS_PEEK_BYTES: usize = 4 << 10;
-/// Bytes that are decrypted before they are read; rustls' own limit.
-pub(crate) const PLAINTEXT_BYTES_MAX: usize = 16 << 10;
+/// Memory for encrypted output that a worker's thread keeps for the next write: four records of the largest
+/// size.
+pub(crate) const SEALED_BYTES_KEPT_MAX: usize = 128 << 10;
 /// Bytes of the sessions that are cached for resumption, all workers together: some 40,000, as nginx has
 /// with ingress-nginx's `ssl-session-cache-size` of 10 MB.
 pub(crate) const SESSION_BYTES_MAX: usize = 16 << 20;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{HostName, TlsStream};
 use observe::Handshake;
-use rustls::{Connection, HandshakeKind};
+use rustls::{CommonState, HandshakeKind};
 use webpki::Error;
 use x509::{ClientCertificate, Purpose};
 
@@ -60,14 +60,14 @@ pub(crate) enum Verdict {
 pub(crate) struct Misdirected;
 
 impl ClientTls {
-    pub(super) fn new(tls: &Connection, server_name: Option<Box<str>>, selection: Selection<'_>) -> Self {
+    pub(super) fn new(facts: &CommonState, server_name: Option<Box<str>>, selection: Selection<'_>) -> Self {
         Self {
             server_name,
-            version: version_name(tls.protocol_version()),
-            cipher: suite_name(tls.negotiated_cipher_suite()),
-            http2: tls.alpn_protocol() == Some(b"h2"),
-            is_resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
-            certificate: tls.peer_certificates().and_then(ClientCertificate::new).map(Box::new),
+            version: version_name(facts.protocol_version()),
+            cipher: suite_name(facts.negotiated_cipher_suite()),
+            http2: facts.alpn_protocol() == Some(b"h2"),
+            is_resumed: facts.handshake_kind() == Some(HandshakeKind::Resumed),
+            certificate: facts.peer_certificates().and_then(ClientCertificate::new).map(Box::new),
             listener: selection.host.and_then(|host| host.tls().listener),
             stream: selection.host.and_then(|host| host.tls().stream.clone()),
             host: selection.host.map(|host| host.name().clone()),

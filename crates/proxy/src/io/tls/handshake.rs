@@ -7,12 +7,13 @@ use std::task::{Context, Poll, ready};
 use observe::Reason;
 use reactor::TcpStream;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor as HelloReader};
-use rustls::{AlertDescription, Connection, Error};
+use rustls::{AlertDescription, Error};
 
 use super::client::ClientTls;
 use super::handshake_limiter::Entry;
+use super::negotiation::Negotiation;
 use super::server_configs::{Selection, ServerConfigs};
-use super::session::{Now, Session};
+use super::session::{Handshake, Session};
 use crate::io::buffer::Buffer;
 
 /// Why there is no TLS session.
@@ -38,40 +39,53 @@ pub(crate) async fn accept(
     entry: &Entry<'_>,
     buffer: Buffer,
 ) -> Result<(Box<Session>, Box<ClientTls>), Refused> {
-    let (stream, hello) = read_hello(stream, buffer).await?;
+    let hello = read_hello(&stream, buffer).await;
+    let hello = match hello {
+        Ok(hello) => hello,
+        Err(NoHello::Http(buffer)) => return Err(Refused::PlainHttp(stream, buffer)),
+        Err(NoHello::Other(refused)) => return Err(refused),
+    };
     entry.pass().await;
-    let name = hello.client_hello().server_name().map(Box::<str>::from);
+    let name = hello.accepted.client_hello().server_name().map(Box::<str>::from);
     let Some(selection) = server_configs.and_then(|configs| configs.select(name.as_deref())) else {
         // Best effort: the connection is closed in any case.
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));
     };
-    let mut session = begin(stream, hello, selection)?;
-    while session.tls().is_handshaking() {
-        poll_fn(|cx| session.poll_flush(cx)).await.map_err(|error| Refused::by(&error))?;
-        poll_fn(|cx| session.poll_receive(cx)).await.map_err(|error| Refused::by(&error))?;
-        if session.is_next_step_costly() {
-            entry.pass().await;
-        }
-        session.process().map_err(|error| Refused::by(&error))?;
-    }
-    let client = ClientTls::new(session.tls(), name, selection);
+    let mut handshake = Handshake::new(stream, negotiation(hello, selection)?);
+    handshake.complete(async || entry.pass().await).await.map_err(|error| Refused::by(&error))?;
+    let client = ClientTls::new(handshake.facts(), name, selection);
+    let session = handshake.finish().map_err(|error| Refused::Failed(reason(&error)))?;
     Ok((session, Box::new(client)))
 }
 
+/// A whole `ClientHello`.
+struct Hello {
+    accepted: Accepted,
+    /// The bytes that the client has sent.
+    bytes: Vec<u8>,
+}
+
+/// Why there is no `ClientHello`.
+enum NoHello {
+    Http(Buffer),
+    Other(Refused),
+}
+
 /// Reads until the `ClientHello` is complete.
-async fn read_hello(stream: TcpStream, mut buffer: Buffer) -> Result<(TcpStream, Accepted), Refused> {
+async fn read_hello(stream: &TcpStream, mut buffer: Buffer) -> Result<Hello, NoHello> {
     let mut reader = HelloReader::default();
-    let mut is_first = true;
+    let mut bytes = Vec::new();
     loop {
-        match poll_fn(|cx| poll_read(&stream, &mut buffer, cx)).await {
-            Ok(0) | Err(_) if is_first => return Err(Refused::Gone),
-            Ok(0) | Err(_) => return Err(Refused::Failed(Reason::HandshakeAborted)),
-            Ok(_) if is_first && is_http(buffer.data()) => return Err(Refused::PlainHttp(stream, buffer)),
-            Ok(_) => is_first = false,
+        let is_first = bytes.is_empty();
+        match poll_fn(|cx| poll_read(stream, &mut buffer, cx)).await {
+            Ok(0) | Err(_) if is_first => return Err(NoHello::Other(Refused::Gone)),
+            Ok(0) | Err(_) => return Err(NoHello::Other(Refused::Failed(Reason::HandshakeAborted))),
+            Ok(_) if is_first && is_http(buffer.data()) => return Err(NoHello::Http(buffer)),
+            Ok(_) => bytes.extend_from_slice(buffer.data()),
         }
-        if let Some(hello) = parse_hello(&mut reader, &mut buffer, &stream)? {
-            return Ok((stream, hello));
+        if let Some(accepted) = parse_hello(&mut reader, &mut buffer, stream).map_err(NoHello::Other)? {
+            return Ok(Hello { accepted, bytes });
         }
     }
 }
@@ -101,9 +115,6 @@ fn parse_hello(
         if let Some(hello) =
             reader.accept().map_err(|(error, alert)| Refused::with_alert(stream, &error, alert))?
         {
-            // A client sends nothing after its `ClientHello` before it is answered. Any such bytes are
-            // dropped, and the handshake fails.
-            buffer.consume(buffer.len());
             return Ok(Some(hello));
         }
     }
@@ -115,24 +126,25 @@ fn is_http(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|&first| first.is_ascii_alphabetic())
 }
 
-/// Answers the `ClientHello`, which is the part that costs CPU time: it contains the signature.
-fn begin(stream: TcpStream, hello: Accepted, selection: Selection<'_>) -> Result<Box<Session>, Refused> {
-    let config = selection.server_config.config().map_err(|error| {
+/// The handshake with this `ClientHello`. Its first step is the one that costs CPU time: it contains the
+/// signature.
+fn negotiation(hello: Hello, selection: Selection<'_>) -> Result<Negotiation, Refused> {
+    let negotiation = selection.server_config.config().and_then(|config| Ok(Negotiation::server(config)?));
+    let mut negotiation = negotiation.map_err(|error| {
         tracing::warn!(%error, "a handshake cannot be answered");
         Refused::Failed(Reason::BadHandshake)
     })?;
-    match hello.into_connection(config) {
-        Ok(tls) => Ok(Box::new(Session::new(stream, Connection::Server(tls)))),
-        Err((error, alert)) => Err(Refused::with_alert(&stream, &error, alert)),
-    }
+    negotiation.receive(&hello.bytes);
+    Ok(negotiation)
 }
 
 impl Refused {
     /// Sends an alert, if the socket has room for it.
     fn with_alert(stream: &TcpStream, error: &Error, mut alert: AcceptedAlert) -> Self {
-        if matches!(alert.write(&mut Now(stream)), Ok(0)) {
-            let _ = stream.try_write(&DECODE_ERROR);
-        }
+        let mut bytes = Vec::new();
+        // Nothing fails that is written to memory.
+        let _ = alert.write_all(&mut bytes);
+        let _ = stream.try_write(if bytes.is_empty() { &DECODE_ERROR } else { &bytes });
         Self::Failed(reason(error))
     }
 

@@ -355,6 +355,7 @@ impl ServerConfig {
             .with_protocol_versions(&versions(settings.versions, suites))?
             .with_client_cert_verifier(verifier)
             .with_cert_resolver(resolver);
+        config.enable_secret_extraction = true;
         config.ignore_client_order = self.prefer_server_ciphers.unwrap_or(settings.prefer_server_ciphers);
         config.alpn_protocols = if self.is_stream {
             Vec::new()

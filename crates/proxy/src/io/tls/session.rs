@@ -3,109 +3,204 @@
 //! Output is sent as late as possible: with the next write, or before the next wait. So session tickets are
 //! sent with the first response, and the last message of a client's handshake with its first request,
 //! without packets of their own. Ciphertext is received into the buffer that the caller provides for the
-//! plaintext, so that an idle session holds no buffer but the 4 KiB of rustls.
+//! plaintext and decrypted there, and all records of a write are encrypted into one buffer of the worker's
+//! thread, so that an idle session holds no buffer.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
 use std::task::{Context, Poll, ready};
 
 use reactor::{Interest, TcpStream};
-use rustix::net::{RecvFlags, recv};
-use rustls::{Connection, ProtocolVersion};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustls::{CommonState, Error};
 
-use crate::limits::{PLAINTEXT_BYTES_MAX, TLS_PEEK_BYTES};
+use super::negotiation::Negotiation;
+use super::record::{Fault, Received, Records};
+use crate::limits::{SEALED_BYTES_KEPT_MAX, TLS_PEEK_BYTES};
 
-/// One end of a TLS connection.
+/// One end of a TLS connection after its handshake.
 pub(crate) struct Session {
+    link: Link,
+    records: Records,
+    received: Received,
+}
+
+/// One end of a TLS connection during its handshake.
+pub(super) struct Handshake {
+    link: Link,
+    negotiation: Negotiation,
+}
+
+/// A connection, and the output that it has not taken yet.
+struct Link {
     stream: TcpStream,
-    tls: Connection,
-    /// Ciphertext that was received and has not been passed to `tls` yet.
-    unprocessed: Vec<u8>,
+    output: Vec<u8>,
+    /// How much of the output was sent.
+    sent: usize,
     /// The stream took only a part of the output: nothing more is encrypted before it takes the rest.
     is_blocked: bool,
 }
 
-impl Session {
-    pub(crate) fn new(stream: TcpStream, tls: Connection) -> Self {
-        Self { stream, tls, unprocessed: Vec::new(), is_blocked: false }
+thread_local! {
+    /// The buffer in which the sessions of this thread encrypt, one after another.
+    static SEALED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+// === impl Handshake ===
+
+impl Handshake {
+    pub(super) fn new(stream: TcpStream, negotiation: Negotiation) -> Self {
+        Self { link: Link::new(stream), negotiation }
     }
 
-    pub(crate) fn into_stream(self) -> TcpStream {
-        self.stream
+    pub(super) fn facts(&self) -> &CommonState {
+        self.negotiation.facts()
     }
 
-    pub(crate) fn tls(&self) -> &Connection {
-        &self.tls
-    }
-
-    /// Moves the session to the event loop of the calling worker.
-    pub(crate) fn adopt(self) -> io::Result<Self> {
-        let stream = TcpStream::from_std(self.stream.into_std()?)?;
-        Ok(Self { stream, ..self })
-    }
-
-    // === the handshake ===
-
-    /// Completes the handshake. The output that is left is sent with the next write, or before the next wait.
-    pub(crate) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.tls.is_handshaking() {
-            ready!(self.poll_flush(cx))?;
-            ready!(self.poll_receive(cx))?;
-            self.process()?;
+    /// Makes the handshake. `before_costly` is awaited before steps that take much CPU time.
+    pub(super) async fn complete(&mut self, mut before_costly: impl AsyncFnMut()) -> io::Result<()> {
+        self.advance()?;
+        while !self.negotiation.is_over() {
+            poll_fn(|cx| self.link.poll_flush(cx)).await?;
+            poll_fn(|cx| self.poll_receive(cx)).await?;
+            if self.negotiation.is_next_step_costly() {
+                before_costly().await;
+            }
+            self.advance()?;
         }
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 
-    /// Receives a part of the peer's handshake, which [`process`](Self::process) then handles.
-    pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scratch = [0; TLS_PEEK_BYTES];
-        let len = ready!(self.poll_read_stream(cx, &mut scratch))?;
+        let len = ready!(self.link.stream.poll_read(cx, &mut scratch))?;
         if len == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
-        self.unprocessed.extend_from_slice(&scratch[..len]);
+        self.negotiation.receive(&scratch[..len]);
         Poll::Ready(Ok(()))
     }
 
-    /// Takes the next step of the handshake.
-    pub(crate) fn process(&mut self) -> io::Result<()> {
-        let received = std::mem::take(&mut self.unprocessed);
-        self.feed(&received)
+    fn advance(&mut self) -> io::Result<()> {
+        self.negotiation.advance(&mut self.link.output).map_err(|error| {
+            self.link.send_now();
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        })
     }
 
-    /// Whether the next step takes much CPU time: the second half of a key exchange, or a second
-    /// `ClientHello`.
-    pub(crate) fn is_next_step_costly(&self) -> bool {
-        let is_retried = self.tls.handshake_kind() == Some(rustls::HandshakeKind::FullWithHelloRetryRequest);
-        let is_resumed = self.tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed);
-        is_retried || (self.tls.protocol_version() == Some(ProtocolVersion::TLSv1_2) && !is_resumed)
+    /// The session that the handshake has made. Its last message is sent with the first write, or before the
+    /// first wait.
+    pub(super) fn finish(self) -> Result<Box<Session>, Error> {
+        let (records, received) = self.negotiation.finish()?;
+        Ok(Box::new(Session { link: self.link, records, received }))
+    }
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.link.stream
     }
 
-    // === plaintext ===
+    /// Moves the session to the event loop of the calling worker.
+    pub(crate) fn adopt(mut self) -> io::Result<Self> {
+        self.link.stream = TcpStream::from_std(self.link.stream.into_std()?)?;
+        Ok(self)
+    }
 
     /// Reads into `space`, which must not be empty. 0 is the end of the stream. An end without
     /// `close_notify` is an error: an attacker may have cut off the rest (RFC 8446 section 6.1).
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
-        loop {
-            match self.tls.reader().read(space) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return Poll::Ready(done),
-            }
-            ready!(self.poll_decrypt(cx, space))?;
+        if self.received.is_empty() && !self.records.is_ended() {
+            return self.poll_read_into(cx, space);
         }
+        while self.received.plain().is_empty() && !self.records.is_ended() {
+            if self.open_received()? {
+                continue;
+            }
+            if self.received.fits(space.len()) {
+                return self.poll_read_into(cx, space);
+            }
+            let room = self.received.room();
+            let len = match self.link.stream.poll_read(cx, room) {
+                Poll::Pending => return self.pend(cx),
+                Poll::Ready(read) => some(read?)?,
+            };
+            self.received.filled(len);
+        }
+        Poll::Ready(Ok(self.received.read(space)))
+    }
+
+    /// Receives records into `space` and decrypts them there, until there is data. What has been received
+    /// and not decrypted yet fits into `space`.
+    fn poll_read_into(&mut self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+        let mut held = self.received.hand_over(space);
+        loop {
+            let opened = self.open_all(&mut space[..held])?;
+            if opened.plain > 0 || self.records.is_ended() {
+                self.received.keep(&space[opened.used..held]);
+                return Poll::Ready(Ok(opened.plain));
+            }
+            space.copy_within(opened.used..held, 0);
+            held -= opened.used;
+            if held == space.len() {
+                // A record that is longer than the space.
+                self.received.keep(space);
+                return self.poll_read(cx, space);
+            }
+            match self.link.stream.poll_read(cx, &mut space[held..]) {
+                Poll::Pending => {
+                    self.received.keep(&space[..held]);
+                    return self.pend(cx);
+                }
+                Poll::Ready(read) => held += some(read?)?,
+            }
+        }
+    }
+
+    /// Decrypts all whole records in `space`, and moves their data to its front.
+    fn open_all(&mut self, space: &mut [u8]) -> io::Result<Opened> {
+        let mut opened = Opened { plain: 0, used: 0 };
+        while let Some(record) = first_record(&mut space[opened.used..])? {
+            let len = record.len();
+            let content = self.records.open(record, &mut self.link.output);
+            let content = content.map_err(|fault| self.fail(fault))?;
+            let start = opened.used + content.start;
+            space.copy_within(start..start + content.len(), opened.plain);
+            opened.plain += content.len();
+            opened.used += len;
+        }
+        Ok(opened)
+    }
+
+    /// Decrypts the next record that was received, if all of it has come.
+    fn open_received(&mut self) -> io::Result<bool> {
+        let Some(record) = self.received.record()? else { return Ok(false) };
+        let len = record.len();
+        let content = self.records.open(record, &mut self.link.output);
+        let content = content.map_err(|fault| self.fail(fault))?;
+        self.received.opened(len, content);
+        Ok(true)
     }
 
     /// The number of bytes that can be read, without reading them; 0 is the end of the stream. Messages
     /// without data (session tickets, key updates) are processed, so that they do not look like data.
     pub(crate) fn poll_peek(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         loop {
-            if let Some(known) = self.decrypted() {
-                return Poll::Ready(known);
+            if let Some(known) = self.decrypted()? {
+                return Poll::Ready(Ok(known));
             }
             // Usually nothing has come. Then no buffer is needed.
-            if self.unprocessed.is_empty() && self.stream.poll_read_ready(cx).is_pending() {
+            if self.link.stream.poll_read_ready(cx).is_pending() {
                 return self.pend(cx);
             }
-            ready!(self.poll_decrypt(cx, &mut [0; TLS_PEEK_BYTES]))?;
+            let mut scratch = [0; TLS_PEEK_BYTES];
+            match self.link.stream.poll_read(cx, &mut scratch) {
+                Poll::Pending => return self.pend(cx),
+                Poll::Ready(read) => self.received.keep(&scratch[..some(read?)?]),
+            }
         }
     }
 
@@ -123,78 +218,35 @@ impl Session {
     fn peek_by(&mut self, receive: impl Fn(&TcpStream, &mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         let mut scratch = [0; TLS_PEEK_BYTES];
         loop {
-            if let Some(known) = self.decrypted() {
-                return known;
+            if let Some(known) = self.decrypted()? {
+                return Ok(known);
             }
-            if self.unprocessed.is_empty() {
-                let len = receive(&self.stream, &mut scratch)?;
-                self.take(&scratch[..len])?;
-            } else {
-                self.process()?;
-            }
+            let len = some(receive(&self.link.stream, &mut scratch)?)?;
+            self.received.keep(&scratch[..len]);
         }
     }
 
     /// The state of the plaintext: bytes to read, or its end; none if there is neither.
-    fn decrypted(&mut self) -> Option<io::Result<usize>> {
-        match self.tls.reader().into_first_chunk() {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            known => Some(known.map(<[u8]>::len)),
+    fn decrypted(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            let len = self.received.plain().len();
+            if len > 0 || self.records.is_ended() {
+                return Ok(Some(len));
+            }
+            if !self.open_received()? {
+                return Ok(None);
+            }
         }
-    }
-
-    /// Receives ciphertext and decrypts it.
-    fn poll_decrypt(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<()>> {
-        if !self.unprocessed.is_empty() {
-            return Poll::Ready(self.process());
-        }
-        let len = ready!(self.poll_read_stream(cx, scratch))?;
-        Poll::Ready(self.take(&scratch[..len]))
-    }
-
-    fn poll_read_stream(&mut self, cx: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
-        let read = self.stream.poll_read(cx, scratch);
-        if read.is_pending() { self.pend(cx) } else { read }
     }
 
     /// Sends pending output before a wait for the peer, which may itself wait for that output.
     fn pend<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+        self.records.answer(&mut self.link.output)?;
+        if let Poll::Ready(Err(error)) = self.link.poll_flush(cx) {
             return Poll::Ready(Err(error));
         }
-        // rustls frees the buffer of a large record only when it is about to read. Nothing is read, and this
-        // cannot fail in another way.
-        let _ = self.tls.read_tls(&mut Blocked);
+        self.received.release();
         Poll::Pending
-    }
-
-    fn take(&mut self, ciphertext: &[u8]) -> io::Result<()> {
-        if ciphertext.is_empty() {
-            self.tls.read_tls(&mut io::empty())?;
-            return Ok(());
-        }
-        self.feed(ciphertext)
-    }
-
-    fn feed(&mut self, mut ciphertext: &[u8]) -> io::Result<()> {
-        while !ciphertext.is_empty() {
-            if self.tls.read_tls(&mut ciphertext)? == 0 {
-                // Data after close_notify is ignored (RFC 8446 section 6.1).
-                break;
-            }
-            match self.tls.process_new_packets() {
-                Ok(state) if state.plaintext_bytes_to_read() > PLAINTEXT_BYTES_MAX => {
-                    self.unprocessed = ciphertext.to_vec();
-                    break;
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    self.write_alert();
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Encrypts and writes as much of `slices` as there is room for. Returns how many of their bytes were
@@ -204,14 +256,14 @@ impl Session {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.is_blocked {
-            ready!(self.poll_flush(cx))?;
+        if self.link.is_blocked {
+            ready!(self.link.poll_flush(cx))?;
         }
-        let len = self.tls.writer().write_vectored(slices)?;
+        let len = self.records.seal(slices, self.link.output_for_more())?;
         if len == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
-        if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+        if let Poll::Ready(Err(error)) = self.link.poll_flush(cx) {
             return Poll::Ready(Err(error));
         }
         Poll::Ready(Ok(len))
@@ -219,91 +271,108 @@ impl Session {
 
     /// Writes what has been encrypted.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.tls.wants_write() {
-            match self.tls.write_tls(&mut Sink { stream: &self.stream, cx }) {
-                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.is_blocked = true;
-                    return Poll::Pending;
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
-        self.is_blocked = false;
-        Poll::Ready(Ok(()))
+        self.link.poll_flush(cx)
     }
 
     /// Sends `close_notify`: no more data will follow.
     pub(crate) fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.tls.send_close_notify();
-        ready!(self.poll_flush(cx))?;
-        Poll::Ready(self.stream.shutdown_write())
+        self.records.end(&mut self.link.output)?;
+        ready!(self.link.poll_flush(cx))?;
+        Poll::Ready(self.link.stream.shutdown_write())
     }
 
     /// Sends `close_notify`, if the socket has room for it.
     pub(crate) fn notify_close(&mut self) {
-        if !self.tls.is_handshaking() && !self.is_blocked {
-            self.tls.send_close_notify();
-            self.write_alert();
+        if !self.link.is_blocked && self.records.end(&mut self.link.output).is_ok() {
+            self.link.send_now();
         }
     }
 
-    /// Tries once to write pending output, such as an alert. The connection ends in any case.
-    fn write_alert(&mut self) {
-        let _ = self.tls.write_tls(&mut Now(&self.stream));
+    /// Tells the peer of its fault. The connection ends.
+    fn fail(&mut self, fault: Fault) -> io::Error {
+        if !self.link.is_blocked {
+            self.records.tell(fault, &mut self.link.output);
+            self.link.send_now();
+        }
+        fault.into()
     }
+}
+
+/// The data of the records at the front of a buffer.
+struct Opened {
+    /// Bytes of data, which are at the front now.
+    plain: usize,
+    /// Bytes of the records.
+    used: usize,
+}
+
+fn first_record(bytes: &mut [u8]) -> io::Result<Option<&mut [u8]>> {
+    let Some(len) = super::record::record_len(bytes) else { return Ok(None) };
+    Fault::of_len(len)?;
+    Ok(bytes.get_mut(..len))
+}
+
+/// The end of the connection, before the peer has said that no more follows, is an error.
+fn some(len: usize) -> io::Result<usize> {
+    if len == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(len) }
 }
 
 fn receive(stream: &TcpStream, scratch: &mut [u8]) -> io::Result<usize> {
     Ok(recv(stream, scratch, RecvFlags::DONTWAIT)?.0)
 }
 
-/// The stream as rustls writes to it: "would block" is an error.
-struct Sink<'a, 'b> {
-    stream: &'a TcpStream,
-    cx: &'a Context<'b>,
-}
+// === impl Link ===
 
-impl Write for Sink<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
+impl Link {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, output: Vec::new(), sent: 0, is_blocked: false }
     }
 
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match self.stream.poll_write_vectored(self.cx, slices) {
-            Poll::Ready(written) => written,
-            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    /// The output, with memory for more.
+    fn output_for_more(&mut self) -> &mut Vec<u8> {
+        if self.output.capacity() == 0 {
+            self.output = SEALED.take();
         }
+        &mut self.output
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    /// Writes at once where the socket has room, which it nearly always has: the task is registered only
+    /// when there is none.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.sent < self.output.len() {
+            let rest = &self.output[self.sent..];
+            let stream = &self.stream;
+            match stream.try_io(Interest::WRITABLE, || Ok(send(stream, rest, SendFlags::NOSIGNAL)?)) {
+                Ok(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Ok(len) => self.sent += len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_blocked = true;
+                    ready!(stream.poll_write_ready(cx));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        self.is_blocked = false;
+        self.release();
+        Poll::Ready(Ok(()))
     }
-}
 
-/// The stream without an event loop: what cannot be written at once is not written.
-pub(super) struct Now<'a>(pub(super) &'a TcpStream);
-
-impl Write for Now<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.try_write(bytes)
+    /// Tries once to send the output, such as an alert. The connection ends in any case.
+    fn send_now(&mut self) {
+        let _ = self.stream.try_write(&self.output[self.sent..]);
+        self.sent = self.output.len();
     }
 
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.try_write_vectored(slices)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A reader without data.
-struct Blocked;
-
-impl Read for Blocked {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::WouldBlock.into())
+    /// Gives the memory of the output back to the thread.
+    fn release(&mut self) {
+        if self.output.capacity() == 0 {
+            return;
+        }
+        let mut output = std::mem::take(&mut self.output);
+        self.sent = 0;
+        output.clear();
+        if output.capacity() <= SEALED_BYTES_KEPT_MAX {
+            SEALED.set(output);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! TLS towards endpoints: one configuration for all endpoints with the same settings.
 
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::IpAddr;
@@ -15,17 +14,15 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, Error, OtherError,
-    SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use webpki::EndEntityCert;
 use x509::{Purpose, Trust, algorithms, has_alternative_name};
 
 use super::certificate::certified_key;
 use super::client_auth::{verify_tls12_signature, verify_tls13_signature};
+use super::negotiation::Negotiation;
 use super::provider::{provider, versions};
-use super::session::Session;
+use super::session::{Handshake, Session};
 use crate::limits::UPSTREAM_SESSIONS_MAX;
 
 /// The TLS configurations towards endpoints, shared by all workers. Equal settings have one
@@ -116,6 +113,7 @@ impl ConnectorConfig {
             Some(key) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(key))),
             None => config.with_no_client_auth(),
         };
+        config.enable_secret_extraction = true;
         config.enable_sni = settings.send_name;
         config.alpn_protocols = match self.version {
             AppProtocol::Http1 => vec![b"http/1.1".to_vec()],
@@ -129,15 +127,13 @@ impl ConnectorConfig {
 impl TlsConnector {
     /// Makes a handshake over a connection.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Box<Session>, NoSession> {
-        let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        let tls = tls.map_err(|error| reason(&error))?;
-        let mut session = Box::new(Session::new(stream, Connection::Client(tls)));
-        let done = poll_fn(|cx| session.poll_handshake(cx)).await;
-        done.map_err(|error: io::Error| {
+        let negotiation = Negotiation::client(Arc::clone(&self.config), self.name.clone());
+        let mut handshake = Handshake::new(stream, negotiation.map_err(|error| reason(&error))?);
+        handshake.complete(async || {}).await.map_err(|error: io::Error| {
             let tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
             tls.map_or(NoSession::HandshakeFailed, reason)
         })?;
-        Ok(session)
+        handshake.finish().map_err(|error| reason(&error))
     }
 }
 

@@ -101,7 +101,7 @@ fn named(name: &str) -> CertificateParams {
     params
 }
 
-fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
+pub(super) fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate> {
     let key = PrivateKey { encoding: KeyEncoding::Pkcs8, der: key };
     Arc::new(Certificate { chain, key, info: CertificateInfo::default() })
 }
@@ -130,7 +130,7 @@ fn asks(certificate: &Arc<Certificate>, authorities: &Arc<Authorities>, depth: u
 /// Where all hosts are served.
 const HTTPS: ListenerId = ListenerId { kind: ListenerKind::Https, port: 443, address: None };
 
-fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
+pub(super) fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
     let settings = model::Settings { tls, ..model::Settings::default() };
     let hosts = Arc::new(hosts.into_iter().map(Arc::new).collect());
     let listeners = vec![Listener { address: None, port: HTTPS.port, protocol: Protocol::Https(hosts) }];
@@ -138,7 +138,7 @@ fn compiled(hosts: Vec<Host>, tls: TlsSettings) -> Snapshot {
 }
 
 /// How handshakes are answered at the only listener.
-fn configured(
+pub(super) fn configured(
     snapshot: &Snapshot,
     shared_tls: &Arc<SharedTls>,
     previous: Option<&ServerConfigs>,
@@ -147,7 +147,7 @@ fn configured(
     ServerConfigs::new(hosts, &snapshot.settings.tls, shared_tls, previous)
 }
 
-fn shared_tls() -> Arc<SharedTls> {
+pub(super) fn shared_tls() -> Arc<SharedTls> {
     let key = KeyPair::generate().unwrap();
     let shown = named("fallback").self_signed(&key).unwrap();
     let fallback = certificate(vec![shown.der().to_vec()], key.serialize_der());
@@ -155,7 +155,7 @@ fn shared_tls() -> Arc<SharedTls> {
 }
 
 /// A client that accepts any certificate.
-fn client() -> ClientConfig {
+pub(super) fn client() -> ClientConfig {
     let mut config = ClientConfig::builder_with_provider(provider(model::CipherSuite::DEFAULT))
         .with_safe_default_protocol_versions()
         .unwrap()
@@ -163,6 +163,7 @@ fn client() -> ClientConfig {
         .with_custom_certificate_verifier(Arc::new(Verifier::new(&UpstreamTls::default())))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.enable_secret_extraction = true;
     config
 }
 
@@ -175,11 +176,14 @@ fn client_with(certificate: &Certificate) -> ClientConfig {
 }
 
 fn connect(config: &Arc<ClientConfig>, name: Option<&str>) -> Connection {
-    let name = match name {
+    Connection::Client(ClientConnection::new(Arc::clone(config), server_name(name)).unwrap())
+}
+
+pub(super) fn server_name(name: Option<&str>) -> ServerName<'static> {
+    match name {
         Some(name) => ServerName::try_from(name.to_owned()).unwrap(),
         None => ServerName::from(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST)),
-    };
-    Connection::Client(ClientConnection::new(Arc::clone(config), name).unwrap())
+    }
 }
 
 /// Both ends of a connection after their handshake.

@@ -9,7 +9,8 @@ use observe::Reason;
 
 use super::super::handshake::{self, Refused};
 use super::super::handshake_limiter::HandshakeLimiter;
-use super::super::session::Session;
+use super::super::negotiation::Negotiation;
+use super::super::session::{Handshake, Session};
 use super::*;
 use crate::io::buffer::{Buffer, Buffers};
 use crate::io::socket::{Socket, Unwritten};
@@ -24,17 +25,19 @@ async fn sockets() -> (Socket, Socket) {
     let snapshot = compiled(Vec::new(), TlsSettings::default());
     let server_configs = configured(&snapshot, &shared_tls(), None);
     let config = server_configs.select(None).unwrap().server_config.config().unwrap();
-    let mut client = Box::new(Session::new(near, connect(&Arc::new(client()), None)));
-    let server = Connection::Server(ServerConnection::new(config).unwrap());
-    let mut server = Box::new(Session::new(far, server));
-    let both = async {
-        poll_fn(|cx| client.poll_handshake(cx)).await?;
-        poll_fn(|cx| client.poll_flush(cx)).await
-    };
-    let (ours, theirs) = tokio::join!(both, poll_fn(|cx| server.poll_handshake(cx)));
-    ours.unwrap();
-    theirs.unwrap();
-    (Socket::tls(client), Socket::tls(server))
+    let mut server = Handshake::new(far, Negotiation::server(config).unwrap());
+    let (client, ()) = tokio::join!(dial(near, None), async { server.complete(async || {}).await.unwrap() });
+    (Socket::tls(client), Socket::tls(server.finish().unwrap()))
+}
+
+/// The client's end after its handshake.
+async fn dial(near: TcpStream, name: Option<&str>) -> Box<Session> {
+    let negotiation = Negotiation::client(Arc::new(client()), server_name(name)).unwrap();
+    let mut client = Handshake::new(near, negotiation);
+    client.complete(async || {}).await.unwrap();
+    let mut client = client.finish().unwrap();
+    poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
+    client
 }
 
 async fn write(socket: &Socket, bytes: &[u8]) {
@@ -207,11 +210,7 @@ fn a_client_is_known_by_what_was_agreed_upon() {
         let server_configs = configured(&snapshot, &shared_tls(), None);
         let (handshake_limiter, clock) = (HandshakeLimiter::default(), Clock::new(Clock::begin()));
         let entry = handshake_limiter.enter().unwrap();
-        let mut client = Session::new(near, connect(&Arc::new(client()), Some("a.test")));
-        let client = async {
-            poll_fn(|cx| client.poll_handshake(cx)).await.unwrap();
-            poll_fn(|cx| client.poll_flush(cx)).await.unwrap();
-        };
+        let client = dial(near, Some("a.test"));
         let accepting = handshake::accept(far, Some(&server_configs), &entry, buffer());
         let both = async { tokio::join!(client, accepting).1 };
         let known = tokio::select! {

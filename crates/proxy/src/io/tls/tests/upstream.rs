@@ -5,10 +5,22 @@ use std::net::IpAddr;
 
 use model::{AlternativeName, AppProtocol};
 use rcgen::SanType;
+use wire::client_hello::Peek;
 
-use super::super::session::Session;
+use super::super::negotiation::Negotiation;
+use super::super::session::Handshake;
 use super::super::upstream::{ConnectorConfigs, NoSession};
 use super::*;
+
+/// The name in the `ClientHello`, which is left to be read.
+async fn sent_name(stream: &reactor::TcpStream) -> Option<String> {
+    let mut hello = [0; 4096];
+    let len = poll_fn(|cx| stream.poll_peek(cx, &mut hello)).await.unwrap();
+    match wire::client_hello::server_name(&hello[..len]) {
+        Peek::Hello { server_name } => server_name.map(|name| String::from_utf8(name.into_owned()).unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
 
 /// Makes two connections to an endpoint that shows `certificate`. Returns the server name that was sent, and
 /// how many of the two handshakes were resumed.
@@ -24,21 +36,24 @@ fn dial(settings: UpstreamTls, certificate: &Arc<Certificate>) -> Result<(Option
         for _ in 0..2 {
             let (near, far) = loopback();
             let config = server_configs.select(None).unwrap().server_config.config().unwrap();
-            let mut server = Session::new(far, Connection::Server(ServerConnection::new(config).unwrap()));
+            let serving = async {
+                name = sent_name(&far).await;
+                let mut server = Handshake::new(far, Negotiation::server(config).unwrap());
+                server.complete(async || {}).await.ok()?;
+                let is_resumed = server.facts().handshake_kind() == Some(rustls::HandshakeKind::Resumed);
+                let mut server = server.finish().expect("the handshake is over");
+                // The ticket is sent before this byte.
+                poll_fn(|cx| server.poll_write(cx, &[std::io::IoSlice::new(b"x")])).await.unwrap();
+                Some(is_resumed)
+            };
             let dialing = async {
                 let mut client = connector.handshake(near).await?;
-                poll_fn(|cx| client.poll_flush(cx)).await.expect("the server reads");
-                Ok(client)
+                poll_fn(|cx| client.poll_read(cx, &mut [0; 1])).await.unwrap();
+                Ok(())
             };
-            let (client, _) = tokio::join!(dialing, poll_fn(|cx| server.poll_handshake(cx)));
-            let mut client: Box<Session> = client?;
-            // The ticket is sent before this byte.
-            poll_fn(|cx| server.poll_write(cx, &[std::io::IoSlice::new(b"x")])).await.unwrap();
-            poll_fn(|cx| client.poll_read(cx, &mut [0; 1])).await.unwrap();
-            if let Connection::Server(server) = server.tls() {
-                name = server.server_name().map(str::to_owned);
-            }
-            resumed += usize::from(client.tls().handshake_kind() == Some(rustls::HandshakeKind::Resumed));
+            let (dialed, is_resumed) = tokio::join!(dialing, serving);
+            dialed?;
+            resumed += usize::from(is_resumed == Some(true));
         }
         Ok((name, resumed))
     })
