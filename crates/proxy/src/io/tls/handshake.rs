@@ -52,7 +52,7 @@ pub(crate) async fn accept(
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));
     };
-    let mut handshake = Handshake::new(stream, negotiation(hello, selection)?);
+    let mut handshake = Handshake::new(stream, negotiation(&hello.bytes, selection)?);
     handshake.complete(async || entry.pass().await).await.map_err(|error| Refused::by(&error))?;
     let client = ClientTls::new(handshake.facts(), name, selection);
     let session = handshake.finish().map_err(|error| Refused::Failed(reason(&error)))?;
@@ -128,13 +128,13 @@ fn is_http(bytes: &[u8]) -> bool {
 
 /// The handshake with this `ClientHello`. Its first step is the one that costs CPU time: it contains the
 /// signature.
-fn negotiation(hello: Hello, selection: Selection<'_>) -> Result<Negotiation, Refused> {
-    let negotiation = selection.server_config.config().and_then(|config| Ok(Negotiation::server(config)?));
+fn negotiation(hello: &[u8], selection: Selection<'_>) -> Result<Negotiation, Refused> {
+    let negotiation = selection.server_config.config().and_then(Negotiation::server);
     let mut negotiation = negotiation.map_err(|error| {
         tracing::warn!(%error, "a handshake cannot be answered");
         Refused::Failed(Reason::BadHandshake)
     })?;
-    negotiation.receive(&hello.bytes);
+    negotiation.receive(hello);
     Ok(negotiation)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! rustls makes the handshake and then hands over the secrets (`rustls::kernel`). Here are the records, the
 //! alerts, and the messages that may follow a handshake: key updates and session tickets (RFC 8446 section
-//! 4.6). The limits on records without use are those of BoringSSL.
+//! 4.6). The limits on records without use are those of `BoringSSL`.
 
 mod protection;
 mod received;
@@ -27,7 +27,7 @@ pub(super) struct Records {
     outgoing: Protection,
     incoming: Protection,
     /// Records that one key may encrypt.
-    records_max: u64,
+    key_records_max: u64,
     /// Bytes of content that were sent since the handshake.
     bytes_sent: u64,
     /// The beginning of a handshake message whose rest is in the next record.
@@ -121,7 +121,7 @@ impl Records {
         Ok(Self {
             outgoing: protection(&secrets.tx)?,
             incoming: protection(&secrets.rx)?,
-            records_max: peer.records_max(),
+            key_records_max: peer.key_records_max(),
             peer,
             bytes_sent: 0,
             message: Vec::new(),
@@ -184,7 +184,7 @@ impl Records {
 
     /// A key may encrypt a limited number of records (RFC 8446 section 5.5). TLS 1.2 cannot change it.
     fn renew_key_if_due(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
-        if self.outgoing.number() < self.records_max && !self.owes_key_update {
+        if self.outgoing.number() < self.key_records_max && !self.owes_key_update {
             return Ok(());
         }
         if !self.is_tls13() {
@@ -323,7 +323,7 @@ impl Peer {
         }
     }
 
-    fn records_max(&self) -> u64 {
+    fn key_records_max(&self) -> u64 {
         let suite = match self {
             Self::Client(kernel) => kernel.negotiated_cipher_suite(),
             Self::Server(kernel) => kernel.negotiated_cipher_suite(),

@@ -88,12 +88,11 @@ impl Protection {
             out.push(kind);
         }
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let sealed = match self.form {
-            Form::Tls13 => self.key.seal_in_place_separate_tag(nonce, Aad::from(header), &mut out[start..]),
-            _ => {
-                let aad = Aad::from(self.aad(header, len));
-                self.key.seal_in_place_separate_tag(nonce, aad, &mut out[start..])
-            }
+        let content = &mut out[start..];
+        let sealed = if self.form == Form::Tls13 {
+            self.key.seal_in_place_separate_tag(nonce, Aad::from(header), content)
+        } else {
+            self.key.seal_in_place_separate_tag(nonce, Aad::from(self.aad(header, len)), content)
         };
         let tag = sealed.map_err(|_| Fault::new(alert::INTERNAL_ERROR, "a record cannot be encrypted"))?;
         out.extend_from_slice(tag.as_ref());

@@ -173,7 +173,7 @@ fn the_first_records_fit_into_a_segment_and_later_ones_are_as_long_as_allowed() 
     let mut lens = Vec::new();
     met.to_rustls.clear();
     for _ in 0..3 {
-        let len = met.records.seal(&[IoSlice::new(&[b'x'; 40_000])], &mut met.to_rustls).unwrap();
+        let len = met.records.seal(&[IoSlice::new(&vec![b'x'; 40_000])], &mut met.to_rustls).unwrap();
         assert!(len <= BATCH_BYTES_MAX);
         let mut rest = &met.to_rustls[..];
         while let Some(len) = record_len(rest) {
@@ -198,7 +198,7 @@ fn keys_are_changed_by_either_side_and_by_number() {
         assert_eq!(met.ours(&[b"ours"]), b"ours");
         assert!(!met.records.owes_key_update);
         // Our key has encrypted as much as it may.
-        met.records.records_max = 2;
+        met.records.key_records_max = 2;
         for _ in 0..5 {
             assert_eq!(met.ours(&[b"more"]), b"more");
             assert_eq!(met.theirs(b"more").unwrap(), b"more");
@@ -206,7 +206,7 @@ fn keys_are_changed_by_either_side_and_by_number() {
         assert!(met.records.outgoing.number() <= 2);
     }
     let mut old = meet(Role::Server, &TLS12, 0);
-    old.records.records_max = 2;
+    old.records.key_records_max = 2;
     let fault = (0..5).find_map(|_| old.records.seal(&[IoSlice::new(b"x")], &mut old.to_rustls).err());
     assert_eq!(fault.map(|fault| fault.reason), Some("the keys of the connection are used up"));
 }
