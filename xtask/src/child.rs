@@ -20,7 +20,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::interrupt::Interrupt;
 
-const START_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(10);
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// How long a command has to end after an interrupt.
 const END_LIMIT: Duration = Duration::from_secs(10);
@@ -62,6 +62,12 @@ impl Program {
         }
     }
 
+    /// Interrupts it, as a person would, and waits until it has ended.
+    pub(crate) fn interrupted(self, interrupt: &Interrupt) -> Result<()> {
+        self.0.signal(Signal::INT);
+        self.ending(END_LIMIT, interrupt).map(drop)
+    }
+
     /// Ends it at once, as a crash would.
     pub(crate) fn kill(self) {
         self.0.signal(Signal::KILL);
@@ -82,7 +88,8 @@ impl Program {
         self.pids()?.into_iter().map(resident_bytes).sum()
     }
 
-    fn pids(&self) -> Result<Vec<u32>> {
+    /// The ids of all its processes.
+    pub(crate) fn pids(&self) -> Result<Vec<u32>> {
         let mut pids = vec![self.pid()];
         for entry in fs::read_dir("/proc")? {
             let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };

@@ -47,7 +47,7 @@ impl Watch {
         let pressure = pressure(self.before.as_ref(), &usage, lag, ports);
         self.before = Some(usage);
         let changes = self.guard.note(&pressure);
-        // Who reads the log finds the same in the metrics.
+        // The metrics say the same by the time that the log does.
         show(self.handle.registry(), &pressure, &self.guard);
         for change in changes {
             tell(change, mode);

@@ -6,6 +6,7 @@
 mod applications;
 mod console;
 mod h2spec;
+mod hpack;
 mod http_cache;
 mod monitoring;
 mod php;
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
 enum Suite {
     /// h2spec: RFC 9113 and RFC 7541, in clear and over TLS.
     H2spec,
+    /// The interoperability stories of HPACK.
+    Hpack,
     /// gRPC's interoperability tests, in clear and over TLS.
     Grpc,
     /// testssl.sh: what is offered to clients of TLS.
@@ -64,6 +67,7 @@ impl Suite {
     fn run(self, stage: &Stage) -> Result<String> {
         match self {
             Self::H2spec => h2spec::run(stage),
+            Self::Hpack => hpack::run(stage),
             Self::Grpc => suites::grpc(stage),
             Self::Offer => suites::offer(stage),
             Self::Websocket => suites::websocket(stage),

@@ -39,6 +39,7 @@ impl Tools {
         let tools = Tools { testing, cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
         tools.fetch_node("websocket", "node", "ws")?;
+        tools.fetch_node("hpack", "hpack", "hpack")?;
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
         tools.fetch_node("console", "console", "playwright-core")?;
         if tools.php_fpm().is_err() {

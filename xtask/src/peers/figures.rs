@@ -110,6 +110,9 @@ figures! {
     /// Milliseconds from a start until something was found on disk, and what there was, in gibibytes.
     DiskHitMillis: "ms until a hit from the disk", 0;
     DiskGib: "GiB on disk", 1;
+    /// Calls of the kernel, and waits for it.
+    SystemCalls: "system calls/request", 2;
+    WakeUps: "wake-ups/request", 2;
     /// Percent of the contents that are left of them.
     LeftPercent: "% of the bytes left", 1;
 }

@@ -21,6 +21,7 @@ const TOOLS: &[Tool] = &[
     Tool { program: "varnishd", version_flag: "-V", package: "varnish" },
     Tool { program: "wrk", version_flag: "-v", package: "wrk" },
     Tool { program: "h2load", version_flag: "--version", package: "nghttp2-client" },
+    Tool { program: "perf", version_flag: "--version", package: "linux-perf" },
     Tool { program: "redis-server", version_flag: "--version", package: "redis-server" },
     Tool { program: "redis-benchmark", version_flag: "--version", package: "redis-tools" },
 ];

@@ -109,6 +109,8 @@ pub(crate) enum Then {
     Wrk,
     /// The same requests for a host without the feature, in Forebay.
     Proxied,
+    /// The same load, during which system calls are counted.
+    Counted,
 }
 
 /// New connections, each for one request without a body.

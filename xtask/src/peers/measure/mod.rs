@@ -6,6 +6,7 @@ mod beside;
 mod cache;
 mod cache_restart;
 mod connections;
+mod counted;
 mod h2;
 mod ingresses;
 mod stream;
@@ -263,6 +264,7 @@ impl Bench<'_> {
                 let proxied = Plan { host: other_host(0), ..plan };
                 figures.insert(Figure::CpuProxied, self.spent_on(&stage, &proxied)?[&Figure::Cpu]);
             }
+            Some(Then::Counted) => figures.extend(self.counted(&stage, &plan)?),
             _ => {}
         }
         Ok(figures)

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, CommonState, Error, HandshakeKind, ProtocolVersion, S
 
 use super::record::{Peer, Received, Records, record_len};
 
-/// A handshake.
+/// A handshake that is being made.
 pub(super) struct Negotiation {
     side: Side,
     /// Bytes that were received and that rustls still needs, or has not seen.
@@ -27,7 +27,7 @@ enum Side {
     Client(UnbufferedClientConnection),
 }
 
-/// What rustls did with the bytes that it was given.
+/// The outcome of a call of rustls.
 enum Step {
     /// It has more to do with them.
     More,

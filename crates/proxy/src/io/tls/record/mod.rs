@@ -4,6 +4,7 @@
 //! alerts, and the messages that may follow a handshake: key updates and session tickets (RFC 8446 section
 //! 4.6). The limits on records without use are those of `BoringSSL`.
 
+mod format;
 mod protection;
 mod received;
 
@@ -18,6 +19,8 @@ use rustls::kernel::KernelConnection;
 use rustls::server::ServerConnectionData;
 use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion, SupportedCipherSuite};
 
+use self::format::{CONTENT_BYTES_MAX, alert, kind};
+pub(super) use self::format::{Fault, record_len};
 use self::protection::Protection;
 pub(super) use self::received::Received;
 
@@ -49,19 +52,6 @@ pub(super) enum Peer {
     Server(KernelConnection<ClientConnectionData>),
 }
 
-/// A fault of the peer, or of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// The alert that tells the peer; none if it has sent one itself.
-    alert: Option<u8>,
-    reason: &'static str,
-}
-
-pub(super) const HEADER_BYTES: usize = 5;
-/// Content of one record (RFC 8446 section 5.1).
-pub(super) const CONTENT_BYTES_MAX: usize = 1 << 14;
-/// What protects the content of TLS 1.2 may take so much (RFC 5246 section 6.2.3); TLS 1.3 allows 256.
-const EXPANSION_BYTES_MAX: usize = 2048;
 /// Content that fits into one TCP segment with its record, on links with an MTU of 1,500 bytes.
 const SEGMENT_BYTES: usize = 1369;
 /// Bytes after the handshake that go in records of one segment, so that the client can use each as it comes:
@@ -76,39 +66,12 @@ const WARNINGS_MAX: u8 = 4;
 /// The longest message that may follow a handshake: a session ticket.
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 
-/// Types of content (RFC 8446 section 5.1).
-mod kind {
-    pub(super) const ALERT: u8 = 21;
-    pub(super) const HANDSHAKE: u8 = 22;
-    pub(super) const DATA: u8 = 23;
-}
-
 /// Types of handshake messages (RFC 8446 section 4).
 mod message {
     pub(super) const HELLO_REQUEST: u8 = 0;
     pub(super) const CLIENT_HELLO: u8 = 1;
     pub(super) const NEW_SESSION_TICKET: u8 = 4;
     pub(super) const KEY_UPDATE: u8 = 24;
-}
-
-/// Alerts (RFC 8446 section 6).
-mod alert {
-    pub(super) const CLOSE_NOTIFY: u8 = 0;
-    pub(super) const UNEXPECTED_MESSAGE: u8 = 10;
-    pub(super) const BAD_RECORD_MAC: u8 = 20;
-    pub(super) const RECORD_OVERFLOW: u8 = 22;
-    pub(super) const DECODE_ERROR: u8 = 50;
-    pub(super) const INTERNAL_ERROR: u8 = 80;
-    pub(super) const USER_CANCELED: u8 = 90;
-    pub(super) const NO_RENEGOTIATION: u8 = 100;
-    pub(super) const WARNING: u8 = 1;
-    pub(super) const FATAL: u8 = 2;
-}
-
-/// The length of the first record with its header, where the header has come.
-pub(super) fn record_len(bytes: &[u8]) -> Option<usize> {
-    let header = bytes.first_chunk::<HEADER_BYTES>()?;
-    Some(HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]])))
 }
 
 impl Records {
@@ -157,7 +120,7 @@ impl Records {
         Ok(len)
     }
 
-    /// Appends what the peer has to be told, if anything.
+    /// Appends the answers that the peer waits for, if there are any.
     pub(super) fn answer(&mut self, out: &mut Vec<u8>) -> Result<(), Fault> {
         if self.owes_key_update { self.renew_key(out) } else { Ok(()) }
     }
@@ -272,7 +235,7 @@ impl Records {
     fn take_key_update(&mut self, message: &Message<'_>) -> Result<(), Fault> {
         let &[is_requested @ (0 | 1)] = message.body else { return Err(Fault::DECODE) };
         if !message.rest.is_empty() {
-            // What follows is under the new key, so that it cannot be in this record.
+            // The next bytes are under the new key, so that it cannot be in this record.
             return Err(Fault::UNEXPECTED);
         }
         let (number, secrets) = self.peer.next_incoming().map_err(|_| Fault::KEYS)?;
@@ -356,30 +319,6 @@ impl Peer {
             }
             _ => Err(Fault::UNEXPECTED),
         }
-    }
-}
-
-impl Fault {
-    const DECODE: Self = Self::new(alert::DECODE_ERROR, "a malformed record");
-    const UNEXPECTED: Self = Self::new(alert::UNEXPECTED_MESSAGE, "an unexpected message");
-    const KEYS: Self = Self::new(alert::INTERNAL_ERROR, "no new keys");
-
-    const fn new(alert: u8, reason: &'static str) -> Self {
-        Self { alert: Some(alert), reason }
-    }
-
-    /// The fault of a record whose header promises more than a record may have.
-    pub(super) fn of_len(len: usize) -> Result<(), Self> {
-        if len > HEADER_BYTES + CONTENT_BYTES_MAX + EXPANSION_BYTES_MAX {
-            return Err(Self::new(alert::RECORD_OVERFLOW, "a record is too long"));
-        }
-        Ok(())
-    }
-}
-
-impl From<Fault> for io::Error {
-    fn from(fault: Fault) -> Self {
-        Self::new(io::ErrorKind::InvalidData, fault.reason)
     }
 }
 

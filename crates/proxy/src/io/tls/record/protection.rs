@@ -7,9 +7,9 @@ use aws_lc_rs::aead::{
 };
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
-use super::{CONTENT_BYTES_MAX, Fault, HEADER_BYTES, alert, kind};
+use super::format::{CONTENT_BYTES_MAX, Fault, HEADER_BYTES, alert, kind};
 
-/// What protects the records of one direction (RFC 8446 section 5.2; for TLS 1.2 RFC 5288 section 3 and RFC
+/// The key for the records of one direction (RFC 8446 section 5.2; for TLS 1.2 RFC 5288 section 3 and RFC
 /// 7905 section 2).
 pub(super) struct Protection {
     key: LessSafeKey,

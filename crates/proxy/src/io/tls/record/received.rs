@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{CONTENT_BYTES_MAX, EXPANSION_BYTES_MAX, Fault, HEADER_BYTES, record_len};
+use super::format::{CONTENT_BYTES_MAX, EXPANSION_BYTES_MAX, Fault, HEADER_BYTES, record_len};
 
 /// Received bytes. Nothing is allocated while there are none.
 #[derive(Default)]

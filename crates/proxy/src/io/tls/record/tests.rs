@@ -13,13 +13,14 @@ use rustls::{
 use super::super::negotiation::Negotiation;
 use super::super::provider::provider;
 use super::super::tests::{client, compiled, configured, server_name, shared_tls};
+use super::format::HEADER_BYTES;
 use super::*;
 
 /// Our end of a connection after its handshake, and rustls' end.
 struct Met {
     records: Records,
     rustls: Connection,
-    /// What rustls has not been given yet, and what it has sent.
+    /// Bytes for rustls, and bytes that it has sent.
     to_rustls: Vec<u8>,
     to_us: Vec<u8>,
 }
