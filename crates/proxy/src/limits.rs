@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(crate) const SMALL_BUFFER_BYTES: usize = 4 << 10;
 /// Bytes of the buffer that responses and bodies are read into.
 pub(crate) const LARGE_BUFFER_BYTES: usize = 16 << 10;
+/// Buffers for the rest of a body that is at least as long: a read, a write and four TLS records at once.
+pub(crate) const BULK_BUFFER_BYTES: usize = 64 << 10;
 /// Bytes in the buffers of one size that a worker caches. A request that waits for its response holds two
 /// small ones; buffers beyond this are allocated and zeroed anew.
 pub(crate) const BUFFER_BYTES_KEPT_MAX: usize = 8 << 20;

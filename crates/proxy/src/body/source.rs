@@ -18,7 +18,7 @@ use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::h2::Stream;
 use crate::io::pace::Direction;
 use crate::io::socket::Socket;
-use crate::limits::LARGE_BUFFER_BYTES;
+use crate::limits::{BULK_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 
 /// The origin of a body, by kind.
 pub(crate) enum Source<'a> {
@@ -342,10 +342,14 @@ impl Incoming<'_> {
             let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout, .. }) = to {
                 read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
             } else {
+                let is_long =
+                    matches!(decoder, BodyDecoder::Length(left) if *left >= BULK_BUFFER_BYTES as u64);
                 let read = deadline.within_paced(
                     Direction::Read,
                     self.timeout,
-                    |cx| socket.poll_fill(cx, buffer),
+                    |cx| {
+                        if is_long { socket.poll_fill_bulk(cx, buffer) } else { socket.poll_fill(cx, buffer) }
+                    },
                     |read| *read.as_ref().unwrap_or(&0),
                 );
                 read.await.map_err(|Elapsed| RelayError::ReadTimeout)?.map_err(|_| RelayError::Read)?

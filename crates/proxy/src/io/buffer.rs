@@ -3,13 +3,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::limits::{BUFFER_BYTES_KEPT_MAX, LARGE_BUFFER_BYTES, SMALL_BUFFER_BYTES};
+use crate::limits::{BUFFER_BYTES_KEPT_MAX, BULK_BUFFER_BYTES, LARGE_BUFFER_BYTES, SMALL_BUFFER_BYTES};
 
 /// The memory for a worker's buffers. The one used last is given out first: it is in the CPU's cache.
 #[derive(Default)]
 pub(crate) struct Buffers {
     small: RefCell<Vec<Box<[u8]>>>,
     large: RefCell<Vec<Box<[u8]>>>,
+    bulk: RefCell<Vec<Box<[u8]>>>,
 }
 
 /// A queue of bytes: written at its end, read from its start.
@@ -27,6 +28,7 @@ impl Buffers {
         match len {
             SMALL_BUFFER_BYTES => Some(&self.small),
             LARGE_BUFFER_BYTES => Some(&self.large),
+            BULK_BUFFER_BYTES => Some(&self.bulk),
             _ => None,
         }
     }
@@ -140,6 +142,14 @@ impl Buffer {
     pub(crate) fn reserve_large(&mut self) {
         if self.bytes.is_empty() {
             self.bytes = self.pool.take(LARGE_BUFFER_BYTES);
+        }
+        self.reserve(LARGE_BUFFER_BYTES / 4);
+    }
+
+    /// Makes room for a read of the rest of a long body.
+    pub(crate) fn reserve_bulk(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes = self.pool.take(BULK_BUFFER_BYTES);
         }
         self.reserve(LARGE_BUFFER_BYTES / 4);
     }

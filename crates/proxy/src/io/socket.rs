@@ -124,6 +124,16 @@ impl Socket {
         self.poll_reserved(cx, buffer, bytes_max)
     }
 
+    /// As [`poll_fill`](Self::poll_fill), for the rest of a long body.
+    pub(crate) fn poll_fill_bulk(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut Buffer,
+    ) -> Poll<io::Result<usize>> {
+        buffer.reserve_bulk();
+        self.poll_reserved(cx, buffer, usize::MAX)
+    }
+
     /// As [`poll_fill`](Self::poll_fill), for a request head.
     pub(crate) fn poll_fill_small(
         &self,

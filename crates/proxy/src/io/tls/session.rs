@@ -371,8 +371,9 @@ impl Link {
         let mut output = std::mem::take(&mut self.output);
         self.sent = 0;
         output.clear();
-        if output.capacity() <= SEALED_BYTES_KEPT_MAX {
-            SEALED.set(output);
-        }
+        let kept = SEALED.take();
+        // A handshake's output is short, and brings its own memory.
+        let is_better = output.capacity() > kept.capacity() && output.capacity() <= SEALED_BYTES_KEPT_MAX;
+        SEALED.set(if is_better { output } else { kept });
     }
 }
