@@ -28,6 +28,9 @@ const STREAMS_MAX: u32 = 250;
 const WINDOW_BYTES: u32 = 4 << 20;
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
+/// Messages in the answer to a method `Stream`, each in a frame of its own.
+pub const STREAMED_MESSAGES: usize = 1000;
+
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: &str = "grpc-status";
 /// The prefix of every gRPC message: a byte for "not compressed", and the length in four bytes.
@@ -35,8 +38,8 @@ const GRPC_PREFIX_BYTES: usize = 5;
 
 /// An HTTP/2 server in clear, on its own thread. Dropping it stops it and closes its connections.
 ///
-/// It answers `/0`, `/1k`, `/10k` and `/1m` with a body of that size, and a gRPC call of any method with the
-/// message that was sent.
+/// It answers `/0`, `/1k`, `/10k` and `/1m` with a body of that size, and a gRPC call with the message that
+/// was sent: once, or [`STREAMED_MESSAGES`] times where the method is called `Stream`.
 #[derive(Debug)]
 pub struct H2c {
     address: SocketAddr,
@@ -149,7 +152,8 @@ async fn serve(stream: TcpStream) {
         let is_grpc =
             request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes() == GRPC.as_bytes());
         if is_grpc {
-            tokio::spawn(answer_call(request.into_body(), respond));
+            let times = if request.uri().path().ends_with("/Stream") { STREAMED_MESSAGES } else { 1 };
+            tokio::spawn(answer_call(request.into_body(), respond, times));
         } else {
             // This fails only if the client has gone away.
             let _ = bodies.answer(request.uri().path(), &mut respond);
@@ -180,8 +184,8 @@ impl Bodies {
     }
 }
 
-/// Answers a unary call with the message that it received.
-async fn answer_call(mut body: RecvStream, mut respond: SendResponse<Bytes>) {
+/// Answers a call with the message that it received, so many times.
+async fn answer_call(mut body: RecvStream, mut respond: SendResponse<Bytes>, times: usize) {
     let Ok(message) = collect(&mut body).await else { return };
     let mut head = Response::new(());
     head.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
@@ -190,9 +194,15 @@ async fn answer_call(mut body: RecvStream, mut respond: SendResponse<Bytes>) {
     let status = if is_one_message(&message) { "0" } else { "3" };
     let mut trailers = HeaderMap::new();
     trailers.insert(GRPC_STATUS, HeaderValue::from_static(status));
-    if stream.send_data(message.into(), false).is_ok() {
-        let _ = stream.send_trailers(trailers);
+    let message = Bytes::from(message);
+    for _ in 0..times {
+        if stream.send_data(message.clone(), false).is_err() {
+            return;
+        }
+        // What has been sent leaves before the next message: a stream of events has one at a time.
+        tokio::task::yield_now().await;
     }
+    let _ = stream.send_trailers(trailers);
 }
 
 fn is_one_message(bytes: &[u8]) -> bool {
@@ -264,5 +274,13 @@ mod tests {
         let server = server();
         let answer = ask(server.local_addr(), "x.test", "/a.B/C", Some(b"hello")).expect("an answer");
         assert_eq!(answer, Answer { status: 200, body: grpc_frame(b"hello"), grpc_status: Some("0".into()) });
+    }
+
+    #[test]
+    fn a_stream_has_its_message_many_times() {
+        let server = server();
+        let answer = ask(server.local_addr(), "x.test", "/a.B/Stream", Some(b"hello")).expect("an answer");
+        assert_eq!(answer.body, grpc_frame(b"hello").repeat(STREAMED_MESSAGES));
+        assert_eq!(answer.grpc_status.as_deref(), Some("0"));
     }
 }

@@ -137,8 +137,10 @@ pub(crate) enum Protocol {
     Tls,
     /// Clear HTTP/2 on both sides.
     BothClear,
-    /// The same with gRPC in it.
+    /// The same with gRPC in it: a message each way.
     Grpc,
+    /// The same with a thousand messages to the client.
+    GrpcStream,
 }
 
 /// A load of redis-benchmark.

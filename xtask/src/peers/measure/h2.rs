@@ -17,12 +17,16 @@ use crate::peers::figures::{self, Figure, Figures};
 use crate::peers::proxy::{Clients, Peer, Setup, Upstream};
 use crate::peers::workload::Protocol;
 
-/// The fixed rate at which CPU is compared, and so many seconds' worth of it to warm up.
+/// The fixed rate at which CPU is compared, and which part of a second's requests is to warm up.
 const RATE_PER_SECOND: u64 = 16_000;
-const WARM_UP_REQUESTS: u64 = RATE_PER_SECOND / 4;
+const WARM_UP_SHARE: u64 = 4;
 
-/// A unary method, and what it is called with.
+/// Calls a second that are answered by streams.
+const STREAMS_PER_SECOND: u64 = 16;
+
+/// A unary method and one that streams, and what they are called with.
 const METHOD: &str = "/bench.Echo/Unary";
+const STREAM_METHOD: &str = "/bench.Echo/Stream";
 const MESSAGE: [u8; 100] = [b'x'; 100];
 
 impl Bench<'_> {
@@ -30,7 +34,7 @@ impl Bench<'_> {
     pub(super) fn h2(&self, peer: Peer, protocol: Protocol) -> Result<Figures> {
         let backend = match protocol {
             Protocol::Clear | Protocol::Tls => self.backend("payload")?,
-            Protocol::BothClear | Protocol::Grpc => {
+            Protocol::BothClear | Protocol::Grpc | Protocol::GrpcStream => {
                 Backend::start_h2c(&self.cpus.load, self.folder, &self.interrupt)?
             }
         };
@@ -40,7 +44,7 @@ impl Bench<'_> {
             upstream: match protocol {
                 Protocol::Clear | Protocol::Tls => Upstream::Http1,
                 Protocol::BothClear => Upstream::H2c,
-                Protocol::Grpc => Upstream::Grpc,
+                Protocol::Grpc | Protocol::GrpcStream => Upstream::Grpc,
             },
             ..setup
         };
@@ -66,10 +70,10 @@ impl Bench<'_> {
         if protocol == Protocol::Grpc {
             check_call(stage.target())?;
         }
-        let drive = |requests| Drive::Rate { per_second: RATE_PER_SECOND, requests };
-        self.h2load(stage, protocol, drive(WARM_UP_REQUESTS))?;
-        let (seen, mut figures) =
-            self.h2load(stage, protocol, drive(RATE_PER_SECOND * self.seconds.as_secs()))?;
+        let per_second = if protocol == Protocol::GrpcStream { STREAMS_PER_SECOND } else { RATE_PER_SECOND };
+        let drive = |requests| Drive::Rate { per_second, requests };
+        self.h2load(stage, protocol, drive(per_second / WARM_UP_SHARE))?;
+        let (seen, mut figures) = self.h2load(stage, protocol, drive(per_second * self.seconds.as_secs()))?;
         figures.insert(Figure::Rate, seen.rate);
         Ok(figures)
     }
@@ -83,14 +87,20 @@ impl Bench<'_> {
     fn h2load(&self, stage: &Stage, protocol: Protocol, drive: Drive) -> Result<(Seen, Figures)> {
         let call_file = self.folder.join("call");
         fs::write(&call_file, h2c::grpc_frame(&MESSAGE))?;
-        let is_grpc = protocol == Protocol::Grpc;
+        let message_bytes = h2c::grpc_frame(&MESSAGE).len() as u64;
+        let (path, body_bytes) = match protocol {
+            Protocol::Grpc => (METHOD, message_bytes),
+            Protocol::GrpcStream => (STREAM_METHOD, message_bytes * h2c::STREAMED_MESSAGES as u64),
+            Protocol::Clear | Protocol::Tls | Protocol::BothClear => ("/1k", KILOBYTE),
+        };
+        let is_grpc = matches!(protocol, Protocol::Grpc | Protocol::GrpcStream);
         let load = H2load {
             target: stage.target(),
             host: HOST,
-            path: if is_grpc { METHOD } else { "/1k" },
+            path,
             tls: protocol == Protocol::Tls,
             call: is_grpc.then_some(call_file.as_path()),
-            body_bytes: if is_grpc { h2c::grpc_frame(&MESSAGE).len() as u64 } else { KILOBYTE },
+            body_bytes,
             drive,
         };
         let program = stage.program()?;
