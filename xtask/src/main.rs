@@ -26,6 +26,7 @@ mod proxies;
 mod scale;
 mod template;
 mod tidy;
+mod waf;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -65,6 +66,8 @@ enum Task {
     Adversary(adversary::Arguments),
     /// Runs the fuzz targets, and stops at the first find.
     Fuzz(fuzz::Arguments),
+    /// Plays the regression tests of the OWASP core rules to the firewall.
+    Waf(waf::Arguments),
     /// Counts the instructions of a request, and compares with those agreed on.
     Instructions(instructions::Arguments),
     /// Runs the README's commands on a machine that has nothing but the toolchains.
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Task::Fresh(arguments) => return exit_code(fresh::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Fuzz(arguments) => return exit_code(fuzz::run(&arguments)),
+        Task::Waf(arguments) => return exit_code(waf::run(&arguments)),
         Task::ImageTest(arguments) => return exit_code(image::test(&arguments)),
         Task::Dist(arguments) => dist::run(&arguments),
         Task::Image(arguments) => image::run(&arguments),

@@ -199,7 +199,7 @@ async fn answer_call(mut body: RecvStream, mut respond: SendResponse<Bytes>, tim
         if stream.send_data(message.clone(), false).is_err() {
             return;
         }
-        // What has been sent leaves before the next message: a stream of events has one at a time.
+        // This message leaves before the next one: a stream of events has one at a time.
         tokio::task::yield_now().await;
     }
     let _ = stream.send_trailers(trailers);

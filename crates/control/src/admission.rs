@@ -118,7 +118,8 @@ impl Request {
             Question::Ingress { object, .. } => dry_run::around(object, index, options),
             Question::Undecodable { .. } => dry_run::rules(index, options),
         };
-        ReviewContext { near, options: options.clone() }
+        let firewalls = Arc::new(options.firewalls.for_review());
+        ReviewContext { near, options: Options { firewalls, ..options.clone() } }
     }
 
     /// Judges the object of the request.

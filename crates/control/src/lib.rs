@@ -15,6 +15,7 @@ mod client;
 pub mod convert;
 pub mod debounce;
 mod driver;
+pub mod firewalls;
 pub mod index;
 mod interfaces;
 pub mod legible;
@@ -39,6 +40,7 @@ pub use driver::{
     Publisher, check_at, check_cluster, convert_at, convert_cluster, load_at, load_text_at, run, run_cluster,
     run_with,
 };
+pub use firewalls::{Firewalls, UnreadableFolder};
 pub use names::{NsName, ObjectRef, PortRef};
 pub use options::{EndpointOverride, Options, ReplicaOptions, Unenforced};
 pub use problem::{Problem, Reason, Severity};

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
 use model::{SessionKey, Transport};
 
+use crate::firewalls::Firewalls;
 use crate::names::{InvalidNsName, NsName, PortRef};
 use crate::old_version::OldVersion;
 
@@ -88,8 +90,10 @@ pub struct Options {
     pub deep_inspect: bool,
     /// Accept only the characters that ingress-nginx accepts.
     pub validates_annotations: bool,
-    /// Handling of locations that request a web application firewall.
+    /// Handling of locations whose web application firewall cannot have its rules.
     pub waf_unenforced: Unenforced,
+    /// The rules of web application firewalls.
+    pub firewalls: Arc<Firewalls>,
     /// The version of the former ingress-nginx, if the user names it. It affects reports only.
     pub from: Option<OldVersion>,
     /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` lacks.
@@ -187,6 +191,7 @@ impl Default for Options {
             deep_inspect: true,
             validates_annotations: true,
             waf_unenforced: Unenforced::default(),
+            firewalls: Arc::default(),
             from: None,
             defaults: OldDefaults::default(),
             snippets_unenforced: Unenforced::default(),

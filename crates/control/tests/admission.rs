@@ -252,7 +252,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     let (refusal, warnings) = court.judge(
         "CREATE",
         &annotated(json!({
-            "nginx.ingress.kubernetes.io/enable-modsecurity": "true",
+            "nginx.ingress.kubernetes.io/enable-owasp-core-rules": "true",
             "nginx.ingress.kubernetes.io/proxy-busy-buffers-size": "8k",
             "nginx.ingress.kubernetes.io/proxy-raed-timeout": "3",
         })),
@@ -264,8 +264,8 @@ fn what_may_come_later_is_no_reason_to_refuse() {
             "annotation nginx.ingress.kubernetes.io/proxy-busy-buffers-size has no effect: all that is read ahead of a client may be on its way to it",
             "annotation nginx.ingress.kubernetes.io/proxy-raed-timeout is unknown, and has no effect; did you mean \
              \"proxy-read-timeout\"?",
-            "annotation nginx.ingress.kubernetes.io/enable-modsecurity asks for a web application firewall, of which there is \
-             none: the locations of this Ingress return 503",
+            "annotation nginx.ingress.kubernetes.io/enable-owasp-core-rules: the OWASP core rules are not installed: install \
+             the package modsecurity-crs, or name their folder by --waf-rules: the locations of this Ingress return 503",
         ]
     );
 }

@@ -21,7 +21,7 @@ use control::report;
 use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
-use control::{Options, Problem, Severity, Translation, load_at};
+use control::{Firewalls, Options, Problem, Severity, Translation, load_at};
 use model::overload::Priority;
 use model::{
     Action, Backends, Cluster, ClusterId, Forward, Host, Model, RetryPolicy, Route, Timeouts, Transfer,
@@ -230,6 +230,10 @@ fn options(text: &str) -> Options {
             "cache-memory" => options.has_cache = value == "true",
             "limit-redis" => options.has_limit_redis = value == "true",
             "files-root" => options.has_files_root = value == "true",
+            "waf-rules" => {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(value);
+                options.firewalls = Arc::new(Firewalls::load(&[folder]).unwrap());
+            }
             "waf-unenforced" => options.waf_unenforced = value.parse().unwrap(),
             "snippets-unenforced" => options.snippets_unenforced = value.parse().unwrap(),
             "watch-ingress-without-class" => options.watch_ingress_without_class = value == "true",

@@ -26,13 +26,13 @@ pub(crate) fn run(options: cli::Check) -> anyhow::Result<ExitCode> {
             "nothing to check: give a PATH with manifests, `-` for standard input, --kubeconfig or KUBECONFIG"
         ),
         Some(Source::Cluster) => {
-            let mut reading = options.reading.into_options(Vec::new());
+            let mut reading = options.reading.into_options(Vec::new())?;
             reading.watch_namespace = api_server.scope().only_namespace();
             reading.from = options.from;
             check_cluster(&api_server, reading)?
         }
         Some(Source::Files { paths, stdin }) => {
-            let mut reading = options.reading.of_files().into_options(paths);
+            let mut reading = options.reading.of_files().into_options(paths)?;
             reading.watch_namespace = api_server.scope().only_namespace();
             reading.from = options.from;
             control::check_at(&reading, stdin, SystemTime::now())?

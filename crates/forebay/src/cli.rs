@@ -12,6 +12,7 @@ mod top;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
@@ -169,8 +170,13 @@ pub(crate) struct Reading {
     /// Accept only the characters that ingress-nginx accepts in redirects; otherwise they may hold variables.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) enable_annotation_validation: bool,
-    /// Routes with ModSecurity, which Forebay does not have: `close` returns 503, `serve` serves them without
-    /// it.
+    /// Folders with the OWASP core rules and the lists that they name; the first with a file counts [default:
+    /// /usr/share/modsecurity-crs,/etc/modsecurity/crs]. Rules of Ingresses may include files of these
+    /// folders, and no others.
+    #[arg(long, value_name = "DIR", value_delimiter = ',')]
+    pub(crate) waf_rules: Vec<PathBuf>,
+    /// Routes whose web application firewall cannot have its rules: `close` returns 503, `serve` serves them
+    /// without it.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) waf_unenforced: Unenforced,
     /// Lines of snippets that are not understood but restrict nobody, such as sub_filter: `close` returns
@@ -478,10 +484,10 @@ impl Reading {
         self
     }
 
-    pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> control::Options {
+    pub(crate) fn into_options(self, manifests: Vec<PathBuf>) -> anyhow::Result<control::Options> {
         let of_files = !manifests.is_empty();
         let replicas = self.replica_options();
-        control::Options {
+        Ok(control::Options {
             manifests,
             ingress_class: self.ingress_class,
             controller_class: self.controller_class,
@@ -522,8 +528,9 @@ impl Reading {
             replicas,
             has_files_root: self.files_root.is_some(),
             class_may_be_missing: of_files,
+            firewalls: Arc::new(crate::firewalls::load(&self.waf_rules)?),
             ..control::Options::default()
-        }
+        })
     }
 }
 

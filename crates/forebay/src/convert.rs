@@ -39,13 +39,13 @@ fn convert(options: ConvertIngress) -> anyhow::Result<Conversion> {
     };
     match source {
         Source::Files { paths, stdin } => {
-            let mut reading = reading.of_files().into_options(paths);
+            let mut reading = reading.of_files().into_options(paths)?;
             reading.watch_namespace = api_server.scope().only_namespace();
             let of_files = control::Options { class_may_be_missing: true, ..reading };
             Ok(control::convert_at(&of_files, stdin, &target, now)?)
         }
         Source::Cluster => {
-            let reading = reading.into_options(Vec::new());
+            let reading = reading.into_options(Vec::new())?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let connection = api_server.connect().await?;

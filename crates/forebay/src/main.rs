@@ -16,6 +16,7 @@ mod docs;
 mod doctor;
 mod explain;
 mod fallback_certificate;
+mod firewalls;
 mod guard;
 mod ignored;
 mod instance_status;

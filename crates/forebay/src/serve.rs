@@ -134,7 +134,7 @@ async fn control(
     let mut given = options.reading;
     given.replicas_service = given.replicas_service.or(options.status.publish_service);
     let session_secret = replicas::session_secret(&given)?;
-    let mut reading = given.into_options(options.manifests);
+    let mut reading = given.into_options(options.manifests)?;
     reading.watch_namespace = options.cluster.api_server.scope().only_namespace();
     reading.session_secret = session_secret;
     if options.serve_files.is_some() {

@@ -1,6 +1,8 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 
-use crate::{BasicAuth, ClientLimits, ExternalAuth, Networks, Pattern, RequestQuota, VerifyClient};
+use crate::{BasicAuth, ClientLimits, ExternalAuth, Firewall, Networks, Pattern, RequestQuota, VerifyClient};
 
 /// Access control of a route. Each field can refuse a request. The fields are evaluated in their order here:
 /// those that guard the host or close the route before the [`RequestFilters`](crate::RequestFilters), the
@@ -15,6 +17,8 @@ pub struct Access {
     /// Refuses every request with 503, because a guard of this route cannot be enforced. The text says what
     /// is wrong, as with [`forbidden`](Self::forbidden).
     pub unavailable: Option<String>,
+    /// A web application firewall.
+    pub firewall: Option<Arc<Firewall>>,
     /// Rate limits for each client. Requests that a later check refuses are counted too.
     pub limits: Option<ClientLimits>,
     /// Quotas in windows of time, shared by the clients that have a value in common.

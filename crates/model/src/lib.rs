@@ -28,6 +28,7 @@ mod external_auth;
 mod fast_cgi;
 mod files;
 mod filter;
+mod firewall;
 mod head_text;
 mod header_changes;
 mod host;
@@ -80,6 +81,7 @@ pub use filter::{
     DuplicateFilter, Filters, Redirect, RedirectTarget, RequestFilter, RequestFilters, ResponseFilter,
     ResponseFilters, Rewrite, TlsRedirect,
 };
+pub use firewall::{Firewall, RuleSet};
 pub use head_text::{CookieText, HeadText, HeaderName, InvalidHeadText};
 pub use header_changes::{HeaderChanges, InvalidChange};
 pub use host::Host;

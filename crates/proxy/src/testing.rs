@@ -219,7 +219,7 @@ impl World {
         check: impl FnOnce(Admitted<'_>, Result<Target<'_>, Stop>) -> T,
     ) -> T {
         self.routed(lines, |routed, result| {
-            let (admitted, target) = self.block_on(let_in(&routed, result, Unwatched));
+            let (admitted, target) = self.block_on(let_in(&routed, result, None, Unwatched));
             check(admitted, target)
         })
     }

@@ -37,6 +37,8 @@ impl Needs {
     pub const HEADS: Self = Self(1 << 10);
     /// Clients that are refused for their `User-Agent` or `Referer`, by the settings.
     pub const BLOCKED_HEADERS: Self = Self(1 << 11);
+    /// A web application firewall.
+    pub const FIREWALL: Self = Self(1 << 12);
     /// All features: those of a request whose route is not known.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -100,6 +102,7 @@ impl Needs {
             .with(Self::SCRIPT, route.script.is_some())
             .with(Self::REQUEST_FILTERS, !route.request_filters.as_slice().is_empty())
             .with(Self::ACCESS, route.access.is_some())
+            .with(Self::FIREWALL, route.access.as_ref().is_some_and(|access| access.firewall.is_some()))
             .with(Self::RESPONSE_FILTERS, !route.response_filters.as_slice().is_empty())
             .with(Self::ERROR_PAGES, route.error_pages.is_some())
             .with(Self::TRACING, route.tracing.is_some());

@@ -12,8 +12,8 @@ use model::template::Template;
 use model::{
     Abuse, AddressSet, Alias, BasicAuth, Block, CachePolicy, CanaryRules, Certificate, CertificateInfo,
     CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, Files,
-    HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter, RequestQuota, RetryPolicy, Satisfy,
-    SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
+    Firewall, HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter, RequestQuota, RetryPolicy,
+    Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::OfHost;
@@ -233,6 +233,7 @@ pub(super) struct RewriteDraft {
 /// The access rules of a route in its object's form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AccessDraft {
+    pub(super) firewall: Option<Arc<Firewall>>,
     pub(super) limits: Option<ClientLimits>,
     pub(super) quota: Option<RequestQuota>,
     pub(super) networks: Option<Networks>,

@@ -26,7 +26,8 @@ use super::memo::{Memo, Revisions};
 use super::ownership::{HostsOfIngresses, OfIngresses, Terms};
 use super::{Translation, replicas, streams};
 use crate::index::Index;
-use crate::objects::{ConfigMap, Sourced};
+use crate::names::NsName;
+use crate::objects::{ConfigMap, Ingress, Resource, Sourced};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::resolve::Resolved;
@@ -107,6 +108,10 @@ impl Translator {
         self.begin(index, options, resolved, now);
         let translation = self.ask(index, options, resolved, now);
         self.sweep();
+        options.firewalls.retain(|object| {
+            let name = NsName::new(&object.namespace, &object.name);
+            object.kind != Ingress::KIND || index.ingresses.get(&name).is_some()
+        });
         Translation {
             model: Model { clusters: self.clusters.model().clone(), ..translation.model },
             names: self.known.names().clone(),

@@ -74,7 +74,7 @@ fn objects(api_server: &ApiServer, reading: cli::Reading, source: Source) -> any
     let now = SystemTime::now();
     let translation = match source {
         Source::Cluster => {
-            let options = with_scope(reading.into_options(Vec::new()));
+            let options = with_scope(reading.into_options(Vec::new())?);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let connection = api_server.connect().await?;
@@ -82,7 +82,7 @@ fn objects(api_server: &ApiServer, reading: cli::Reading, source: Source) -> any
             })?
         }
         Source::Files { paths, stdin } => {
-            control::load_text_at(&with_scope(reading.of_files().into_options(paths)), stdin, now)?
+            control::load_text_at(&with_scope(reading.of_files().into_options(paths)?), stdin, now)?
         }
     };
     let snapshot = Arc::new(routing::compile(&translation.model, None, 1));

@@ -141,6 +141,17 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         ],
     ),
     (
+        Stage::Firewall,
+        "firewall",
+        Whose::Route,
+        &[
+            "enable-modsecurity",
+            "modsecurity-snippet",
+            "enable-owasp-core-rules",
+            "enable-owasp-modsecurity-crs",
+        ],
+    ),
+    (
         Stage::Limits,
         "limits",
         Whose::Route,

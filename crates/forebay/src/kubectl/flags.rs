@@ -31,7 +31,7 @@ pub(super) fn how_to_read(pod: Option<&ForebayPod>, further: Vec<String>) -> any
         anyhow::bail!("cannot use {}: they are not those of `forebay serve`", of());
     };
     let scope = serve.cluster.api_server.scope();
-    Ok(HowToRead { scope, options: serve.reading.into_options(Vec::new()) })
+    Ok(HowToRead { scope, options: serve.reading.into_options(Vec::new())? })
 }
 
 #[cfg(test)]

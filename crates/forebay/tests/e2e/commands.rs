@@ -174,11 +174,12 @@ fn check_names_what_of_a_snippet_is_not_understood() {
     let ingress = Ingress::new("web")
         .path("web.test", "Prefix", "/", "web")
         .annotation("configuration-snippet", "set $a 1;\nproxy_pass http://a;")
-        .annotation("enable-modsecurity", "true");
+        .annotation("enable-owasp-core-rules", "true");
     let service = service("web", &["192.0.2.1:8080".parse().expect("an address")]);
-    let (_folder, file) = manifests(&(config_map("settings", &allowed) + &ingress.document() + &service));
-    let (code, stdout, _) =
-        run(&["check", &file, "--configmap", "default/settings", "--waf-unenforced=serve"]);
+    let (folder, file) = manifests(&(config_map("settings", &allowed) + &ingress.document() + &service));
+    let without_rules = folder.path().to_str().expect("it is text");
+    let serve = ["--configmap", "default/settings", "--waf-unenforced=serve", "--waf-rules", without_rules];
+    let (code, stdout, _) = run(&[&["check", &file], &serve[..]].concat());
     assert_eq!(code, 1, "{stdout}");
     for row in [
         "closed: the Ingress returns 503: line 2: \"proxy_pass\" is not understood here; requests go to the backend of their path",
@@ -257,7 +258,7 @@ spec:
         )
     };
     let name = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
-    let guarded = name("enable-modsecurity", "true");
+    let guarded = name("enable-owasp-core-rules", "true");
     let (folder, file) = manifests(
         &(ingress("plain", &name("proxy-read-timeout", "10"))
             + &ingress(
@@ -269,14 +270,16 @@ spec:
             + &service("web", &["192.0.2.1:8080".parse().expect("an address")])),
     );
     let page = folder.path().join("report.html");
-    let (code, stdout, stderr) = run(&["check", &file, "--report", page.to_str().expect("text")]);
+    let without_rules = ["--waf-rules", folder.path().to_str().expect("text")];
+    let reported = ["check", &file, "--report", page.to_str().expect("text")];
+    let (code, stdout, stderr) = run(&[&reported[..], &without_rules].concat());
     assert_eq!((code, &*stderr), (1, ""), "{stdout}");
     let rows: Vec<_> =
         stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for row in [
         "proxy-read-timeout 2 works",
         "proxy-read-timeout 1 bad value, as before: the default is used",
-        "enable-modsecurity 1 closed: the Ingress returns 503",
+        "enable-owasp-core-rules 1 closed: the Ingress returns 503",
         &format!("Ingress default/guarded ({file}) needs a look"),
     ] {
         assert!(rows.iter().any(|found| found == row), "{row} in {stdout}");
@@ -288,24 +291,24 @@ spec:
         "<p class=\"lead\">3 of 4 Ingresses behave as before; 1 needs a look.</p>",
         "<strong>3</strong><span class=\"note\">of 4 Ingresses</span>",
         "<th scope=\"row\">default</th><td>4</td><td>3</td><td>1</td><td>0</td>",
-        "<p class=\"text\">enable-modsecurity: the Ingress returns 503</p>",
+        "<p class=\"text\">enable-owasp-core-rules: the Ingress returns 503</p>",
         "<th scope=\"row\">proxy-read-timeout</th><td>2</td>",
         "<dt>compared with</dt><dd>ingress-nginx ",
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
-    let (code, stdout, _) = run(&["check", &file, "--output", "json"]);
+    let (code, stdout, _) = run(&[&["check", &file, "--output", "json"][..], &without_rules].concat());
     let told: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
     assert_eq!((code, &told["migration"]["ingresses"]), (1, &serde_json::json!(4)));
     assert_eq!(told["routes"].as_array().expect("routes").len(), 4);
     let used = &told["migration"]["annotations"];
-    let guard = used.as_array().expect("a list").iter().find(|one| one["name"] == "enable-modsecurity");
+    let guard = used.as_array().expect("a list").iter().find(|one| one["name"] == "enable-owasp-core-rules");
     assert_eq!(guard.expect("it is in use")["becomes"], "closed");
 }
 
 #[test]
 fn check_names_every_problem_with_its_place() {
-    let (_folder, file) = manifests(
+    let (folder, file) = manifests(
         "apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata:
@@ -313,7 +316,7 @@ metadata:
   namespace: default
   annotations:
     nginx.ingress.kubernetes.io/proxy-read-timeout: soon
-    nginx.ingress.kubernetes.io/enable-modsecurity: 'true'
+    nginx.ingress.kubernetes.io/enable-owasp-core-rules: 'true'
 spec:
   rules:
   - host: web.test
@@ -323,11 +326,12 @@ spec:
 ",
     );
     let (_other_folder, broken) = manifests("kind: Ingress\nspec: [\n");
-    let (code, stdout, stderr) = run(&["check", &file, &broken]);
+    let (code, stdout, stderr) =
+        run(&["check", &file, &broken, "--waf-rules", folder.path().to_str().expect("text")]);
     assert_eq!((code, &*stderr), (1, ""), "{stdout}");
     let absent = format!("default/missing ({file}:14)");
     assert!(stdout.lines().any(|said| said.starts_with("notice ") && said.ends_with(&absent)), "{stdout}");
-    for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-modsecurity")] {
+    for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-owasp-core-rules")] {
         let place = format!("{file}:{line}: Ingress default/web: ");
         assert!(
             stdout.lines().any(|said| said.contains(&place) && said.contains(what)),

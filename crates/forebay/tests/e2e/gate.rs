@@ -330,7 +330,7 @@ fn rows_have_a_state() {
     let idle = Ingress::new("idle").path("idle.test", "Prefix", "/", "idle").document();
     let text = [
         annotated("plain", "proxy-read-timeout", "5"),
-        annotated("closed", "enable-modsecurity", "true"),
+        annotated("closed", "allowlist-source-range", "nobody"),
         annotated("moved", "permanent-redirect", "https://www.test/"),
         format!("---\n{idle}---\n{}", service("idle", &[])),
         web(),

@@ -27,6 +27,7 @@ mod fcgi;
 mod files;
 mod files_coded;
 mod files_odd;
+mod firewall;
 mod gate;
 mod gateway;
 mod grpc;

@@ -483,10 +483,13 @@ fn snippets_need_leave() {
 }
 
 #[test]
-fn a_firewall_that_is_not_there_closes_or_is_done_without() {
+fn core_rules_that_are_not_there_close_or_are_done_without() {
     let canned = endpoint();
-    let with =
-        |setup: Setup| setup.endpoint(canned.address()).annotation("enable-modsecurity", "true").start();
+    let empty = tempfile::tempdir().expect("a folder");
+    let with = |setup: Setup| {
+        let setup = setup.arguments(["--waf-rules".into(), empty.path().as_os_str().to_owned()]);
+        setup.endpoint(canned.address()).annotation("enable-owasp-core-rules", "true").start()
+    };
     assert_eq!(with(setup()).get("/").status, 503);
     let served = with(setup().arguments(["--waf-unenforced=serve"]));
     assert_eq!(served.get("/").said(), (200, "ok"));

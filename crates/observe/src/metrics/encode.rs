@@ -130,6 +130,7 @@ impl Registry {
         self.encode_cache(workers, page);
         self.encode_abuse(page, count);
         self.encode_guard(workers, page);
+        Self::encode_firewall(workers, page);
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);

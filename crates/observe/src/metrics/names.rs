@@ -111,6 +111,8 @@ metrics! {
     GUARD_TURNS: Counter, "forebay_guard_turned_on_total", "Times that the resource ran short";
     GUARD_SHED: Counter, "forebay_guard_shed_total", "Requests refused because the process is overloaded, by priority and mode";
     GUARD_SPARE: Counter, "forebay_guard_spare_descriptor_total", "Connections refused because only the spare file descriptor was left";
+    WAF_REQUESTS: Counter, "forebay_waf_requests_total", "Requests that a web application firewall looked at, by result: passed, matched or blocked";
+    WAF_BLOCKED: Counter, "forebay_waf_blocked_total", "Requests that a web application firewall refused, by phase and id of the rule; 0 for limits, and for rules beyond the first 124";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";
     SPANS_DROPPED: Counter, "forebay_trace_spans_dropped_total", "Spans dropped because the queue was full, or rejected by the collector";

@@ -25,7 +25,7 @@ use crate::tail::Tail;
 #[derive(Debug)]
 pub struct Recorder {
     registry: Arc<Registry>,
-    cells: Arc<WorkerCells>,
+    pub(super) cells: Arc<WorkerCells>,
     series: HashMap<Key, Arc<Series>, RandomState>,
     /// Number of series of each namespace at the last `make_room`; empty unless there are many series.
     by_namespace: HashMap<String, usize, RandomState>,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::coding::CodingCells;
 use super::fine;
 use super::local_counter::LocalCounter;
+use super::rule_cells::RuleCells;
 use super::series::Series;
 use super::{Counter, Gauge, Handshake, lock};
 use crate::Reason;
@@ -21,6 +22,8 @@ pub(crate) struct WorkerCells {
     pub(super) gauges: [LocalCounter; Gauge::ALL.len()],
     pub(super) handshakes: [LocalCounter; Handshake::ALL.len()],
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
+    /// Requests that firewalls refused, by phase and rule.
+    pub(super) rules: RuleCells,
     /// Requests that have a series, by the first digit of their status.
     pub(super) classes: [LocalCounter; CLASSES],
     /// The same requests by duration, in the buckets of `fine`.
@@ -65,6 +68,7 @@ impl Default for WorkerCells {
             gauges: std::array::from_fn(|_| LocalCounter::default()),
             handshakes: std::array::from_fn(|_| LocalCounter::default()),
             reasons: std::array::from_fn(|_| LocalCounter::default()),
+            rules: RuleCells::default(),
             classes: std::array::from_fn(|_| LocalCounter::default()),
             request_times: std::array::from_fn(|_| LocalCounter::default()),
             response_times: std::array::from_fn(|_| LocalCounter::default()),

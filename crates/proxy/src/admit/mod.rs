@@ -17,6 +17,7 @@ pub(crate) mod canary;
 pub(crate) mod cgi;
 pub(crate) mod errors;
 pub(crate) mod filtered;
+pub(crate) mod firewall;
 pub mod guard;
 pub(crate) mod script_heads;
 #[cfg(test)]
@@ -32,8 +33,10 @@ use model::{Action, BackendFilters, CachePolicy, Canary, ClusterId, Files, Forwa
 use observe::Reason;
 
 use crate::admit::backend::Backend;
+use crate::io::buffer::Buffer;
 use crate::replicas::PeerRequest;
 use crate::request::decision::Decision;
+use crate::request::inspection::Inspection;
 use crate::request::reply::{Answer, Scope as AnswerScope};
 use crate::request::stage::{Stage, Watch};
 use crate::request::stop::Stop;
@@ -137,21 +140,27 @@ impl<'a> Deref for Admitted<'a> {
     }
 }
 
-/// Admits a request that was routed; one that was stopped by its route stays stopped.
+/// Admits a request that was routed; one that was stopped by its route stays stopped. `rest` holds what has
+/// been read after the head; none for a request that is only explained.
 pub(crate) async fn let_in<'a>(
     routed: &'a Routed<'a>,
     result: Result<(), Stop>,
+    rest: Option<&mut Buffer>,
     watch: impl Watch,
 ) -> (Admitted<'a>, Result<Target<'a>, Stop>) {
     match result {
-        Ok(()) => admit(routed, watch).await,
+        Ok(()) => admit(routed, rest, watch).await,
         Err(stop) => (Admitted::of(Targeted::nowhere(routed)), Err(stop)),
     }
 }
 
 /// Chooses the endpoints of a routed request and checks its client. The result is an answer or a refusal
 /// where the request goes no further. `watch` is told of each step.
-async fn admit<'a>(routed: &'a Routed<'a>, watch: impl Watch) -> (Admitted<'a>, Result<Target<'a>, Stop>) {
+async fn admit<'a>(
+    routed: &'a Routed<'a>,
+    rest: Option<&mut Buffer>,
+    watch: impl Watch,
+) -> (Admitted<'a>, Result<Target<'a>, Stop>) {
     let Some(route) = routed.route else {
         return (Admitted::of(Targeted::nowhere(routed)), Err(Reason::UnknownPath.into()));
     };
@@ -169,7 +178,7 @@ async fn admit<'a>(routed: &'a Routed<'a>, watch: impl Watch) -> (Admitted<'a>, 
         if let Err(stop) = watch.see(Stage::GuardsInClear, targeted.check_in_clear(access)) {
             return (Admitted::of(targeted), Err(stop));
         }
-        let (decided, result) = Box::pin(access::admit(&targeted, access, watch)).await;
+        let (decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
         decision = decided.map(Rc::new);
         if let Err(stop) = Result::<(), Stop>::from(result) {
             return (Admitted { decision, ..Admitted::of(targeted) }, Err(stop));
@@ -253,6 +262,11 @@ impl<'a> Admitted<'a> {
     /// The report of the route's cache, for the client, the log and the metrics.
     pub(crate) fn cache_report(&self) -> Option<CacheReport> {
         self.cache.as_ref().map(CacheState::report)
+    }
+
+    /// The transaction of the route's firewall, if the route has one.
+    pub(crate) fn inspection(&self) -> Option<&Inspection> {
+        self.decision.as_deref()?.inspection.as_ref()
     }
 
     /// Notes for how long the response is still fresh.

@@ -11,6 +11,7 @@
 
 pub(crate) mod answered;
 pub(crate) mod attempted;
+mod audit;
 pub(crate) mod deliver;
 pub(crate) mod edits;
 pub(crate) mod folder;

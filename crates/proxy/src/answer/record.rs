@@ -8,9 +8,11 @@ use observe::access::write_line;
 use observe::limits::SPAN_TEXT_BYTES_MAX;
 use observe::spans::Span;
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
+use routing::Needs;
 use wire::h1::Version;
 
 use crate::answer::answered::Answered;
+use crate::answer::audit;
 use crate::request::Request;
 use crate::request::client::Client;
 use crate::request::conn::Conn;
@@ -33,6 +35,9 @@ pub(crate) fn record(answered: &Answered<'_>) {
     drop(recorder);
     if is_watched {
         show(answered, took);
+    }
+    if answered.needs.has_any(Needs::FIREWALL) {
+        audit::record(answered);
     }
     let log = &answered.config.settings().access_log;
     let target = || answered.sent_target();

@@ -36,21 +36,38 @@ pub(crate) enum HeldPart {
     Beginning,
 }
 
-/// Reads and holds a body, for as long as there is room.
+/// The verdict on the rest of a body after a look at a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// More is to be held.
+    On,
+    /// No more has to be held.
+    Enough,
+    /// The body is refused.
+    Refuse,
+}
+
+/// Reads and holds a body, for as long as there is room. `look` is shown each piece; a body that it refuses
+/// is too large.
 pub(crate) async fn hold(
     mut incoming: Incoming<'_>,
     held: &mut HeldBody,
     meter: &Meter<'_>,
     deadline: &Deadline,
+    mut look: impl FnMut(&[u8]) -> Look,
 ) -> Result<HeldPart, RelayError> {
     loop {
         match incoming.next(None, deadline).await? {
             BodyEvent::Content { skip, len } => {
                 meter.count(len)?;
+                let seen = look(incoming.content(skip, len));
+                if seen == Look::Refuse {
+                    return Err(RelayError::TooLarge);
+                }
                 let has_room = held.put(incoming.content(skip, len)).await;
                 let is_last = incoming.is_last();
                 incoming.source.consume(skip + len);
-                match (is_last, has_room) {
+                match (is_last, has_room && seen == Look::On) {
                     (true, _) => return Ok(HeldPart::Whole),
                     (false, false) => return Ok(HeldPart::Beginning),
                     (false, true) => {}

@@ -16,6 +16,7 @@
 //!
 //! Never in here: heads.
 
+mod begun;
 mod coded;
 mod file;
 mod held;
@@ -38,9 +39,10 @@ use wire::h1::InvalidBody;
 use crate::io::deadline::Deadline;
 use crate::io::pace::Direction;
 
+pub(crate) use begun::begin;
 pub(crate) use coded::{Coded, compress};
 pub(crate) use file::{FileBody, FilePart};
-pub(crate) use held::{HeldBody, HeldPart, hold};
+pub(crate) use held::{HeldBody, HeldPart, Look, hold};
 pub(crate) use relay::{Passed, relay, relay_and_keep};
 pub(crate) use shared::{End, SharedBody};
 pub(crate) use sink::{Sink, write_last_chunk};

@@ -104,7 +104,11 @@ pub(crate) async fn relay(
                         body.send((to, outgoing.timeout), &meter, deadline).await?;
                         continue;
                     }
-                    Source::Http2(_) | Source::Bytes(_) | Source::Coded(_) | Source::Stored(_) => continue,
+                    Source::Http2(_)
+                    | Source::Bytes(_)
+                    | Source::Coded(_)
+                    | Source::Begun(_)
+                    | Source::Stored(_) => continue,
                 };
                 let pair = SplicePair { from: (socket, incoming.timeout), to: (to, outgoing.timeout) };
                 splice(&pair, length, &meter, deadline, pipes).await?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use wire::h1::{BodyDecoder, Decoded, InvalidBody};
 
+use super::begun::Begun;
 use super::coded::Coded;
 use super::file::FileBody;
 use super::sink::{Sink, append, write_last_chunk};
@@ -35,6 +36,8 @@ pub(crate) enum Source<'a> {
     Stored(Stored),
     /// Another source, whose content passes a coder. On the heap, since most bodies pass none.
     Coded(Box<Coded<'a>>),
+    /// Another source of which the beginning has been read.
+    Begun(Box<Begun<'a>>),
     /// A body from an open file.
     File(&'a mut FileBody),
 }
@@ -139,6 +142,7 @@ impl<'a> Source<'a> {
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Stored(stored) => stored.front.is_empty() && stored.is_front_last(),
             Self::Coded(coded) => coded.is_done(),
+            Self::Begun(begun) => begun.is_done(),
             Self::File(body) => body.is_read() && body.buffer.is_empty(),
         }
     }
@@ -190,6 +194,8 @@ impl<'a> Source<'a> {
             }
             Self::Coded(coded) if framing == Framing::Chunked => return coded.join_chunk(meter, out),
             Self::Coded(coded) => coded.ready().len(),
+            Self::Begun(begun) if framing == Framing::Chunked => return begun.join_chunk(meter, out),
+            Self::Begun(begun) => begun.ready().len(),
             Self::File(_) => return Ok((0, self.is_done())),
         };
         meter.count(beside)?;
@@ -261,6 +267,7 @@ impl<'a> Source<'a> {
             Self::Bytes(bytes) => bytes.len() == len,
             Self::Stored(stored) => stored.front.len() == len && stored.is_front_last(),
             Self::Coded(coded) => coded.is_last(),
+            Self::Begun(begun) => begun.is_all_ready(),
             // The bytes at the front have been counted.
             _ => self.is_done(),
         }
@@ -274,6 +281,7 @@ impl<'a> Source<'a> {
             Self::Bytes(bytes) => &bytes[..len],
             Self::Stored(stored) => &stored.front[..len],
             Self::Coded(coded) => &coded.ready()[..len],
+            Self::Begun(begun) => &begun.ready()[..len],
             Self::File(body) => &body.buffer.data()[..len],
         }
     }
@@ -289,6 +297,7 @@ impl<'a> Source<'a> {
             Self::Bytes(bytes) => *bytes = &bytes[len..],
             Self::Stored(stored) => stored.front.advance(len),
             Self::Coded(coded) => coded.consume(len),
+            Self::Begun(begun) => begun.consume(len),
             Self::File(body) => {
                 body.buffer.consume(len);
                 body.buffer.release();
@@ -325,6 +334,7 @@ impl Incoming<'_> {
             Source::Bytes(bytes) => return Ok(BodyEvent::Content { skip: 0, len: bytes.len() }),
             // Boxed, since it calls this function for its own source.
             Source::Coded(coded) => return Box::pin(coded.next(deadline)).await,
+            Source::Begun(begun) => return Box::pin(begun.next(deadline)).await,
         };
         loop {
             match decoder.decode(buffer.data()).map_err(RelayError::Invalid)? {
@@ -369,6 +379,7 @@ impl Incoming<'_> {
             Source::Stored(stored) => &stored.front[skip..skip + len],
             Source::Coded(coded) if coded.ready().is_empty() => &coded.trailers()[skip..skip + len],
             Source::Coded(coded) => &coded.ready()[skip..skip + len],
+            Source::Begun(begun) => begun.content(skip, len),
             Source::File(body) => &body.buffer.data()[skip..skip + len],
         }
     }
@@ -381,6 +392,7 @@ impl Incoming<'_> {
             Source::Bytes(_) => true,
             Source::Stored(stored) => stored.is_front_last(),
             Source::Coded(coded) => coded.is_last(),
+            Source::Begun(begun) => begun.is_last(),
             Source::File(body) => body.is_read(),
         }
     }

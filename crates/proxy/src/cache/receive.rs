@@ -14,7 +14,7 @@ use super::fill::fill;
 use super::give::{give, give_kept};
 use super::plan::{Keeping, Plan, RequestInfo, plan};
 use crate::answer::attempted::Attempted;
-use crate::body::{Incoming, Stored};
+use crate::body::{Incoming, Source, Stored};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
 use crate::upstream::Call;
@@ -29,6 +29,26 @@ pub(crate) enum CacheFill {
     Yes { keep_alive: Result<bool, Fault>, is_read: bool },
 }
 
+/// A response whose head has been taken from the connection, and whose body follows in a source.
+pub(crate) struct Arrived<'r, 's> {
+    pub(crate) response: &'r Response,
+    pub(crate) head: &'r [u8],
+    pub(crate) source: Source<'s>,
+}
+
+/// The end of a response that was offered to the cache.
+pub(crate) enum Taken<'s> {
+    /// The client has been answered, or has gone away meanwhile.
+    Filled {
+        /// Whether the client's connection can take another request.
+        keep_alive: Result<bool, Fault>,
+        /// The body has been read, and the connection is left open by it.
+        is_read: bool,
+    },
+    /// The cache takes none of it.
+    Unused(Source<'s>),
+}
+
 /// Offers the response to the cache: it is stored, a stored one is sent instead, or neither.
 pub(crate) async fn take(
     attempted: &Attempted<'_, '_>,
@@ -37,15 +57,10 @@ pub(crate) async fn take(
     response: &Response,
     buffer: &mut Buffer,
 ) -> Result<CacheFill, Fault> {
-    let Some(miss) = attempted.miss() else { return Ok(CacheFill::No) };
-    let head = Head::of_response(buffer.data(), response);
-    super::note_response(attempted, forward, response.status, head).await;
-    let request = RequestInfo {
-        method: attempted.method(),
-        head: Head::of_request(attempted.head, attempted.parsed),
-        time: attempted.worker.clock.unix(),
+    let Some((plan, now)) = decide(attempted, forward, response, buffer.data()).await else {
+        return Ok(CacheFill::No);
     };
-    match plan(miss, request, response, buffer.data()) {
+    match plan {
         Plan::Pass => Ok(CacheFill::No),
         Plan::Stale => Err(Fault::never(Reason::UpstreamStatus)),
         Plan::Updated(object) => {
@@ -54,21 +69,75 @@ pub(crate) async fn take(
             Ok(CacheFill::Yes { keep_alive: Ok(keep_alive), is_read: true })
         }
         Plan::Keep(keeping) => {
-            miss.is_filling.set(true);
             let body = response.body(attempted.is_head());
             buffer.consume(response.len);
             let mut decoder = BodyDecoder::new(body);
-            let now = request.now();
-            let (is_filled, keep_alive) = {
-                let source = call.source(body, buffer, &mut decoder);
-                let incoming = Incoming { source, timeout: forward.timeouts.read };
-                fill_and_give(attempted, forward, incoming, *keeping, now).await
-            };
+            let source = call.source(body, buffer, &mut decoder);
+            let (is_filled, keep_alive) = keep(attempted, forward, source, *keeping, now).await;
             call.note_source_left(decoder);
-            miss.is_filling.set(false);
             Ok(CacheFill::Yes { keep_alive, is_read: is_filled && body != Body::UntilClose })
         }
     }
+}
+
+/// The same for a response that has passed a firewall.
+pub(crate) async fn take_inspected<'s>(
+    attempted: &Attempted<'_, '_>,
+    forward: &Forward,
+    arrived: Arrived<'_, 's>,
+) -> Result<Taken<'s>, Fault> {
+    let Arrived { response, head, source } = arrived;
+    let Some((plan, now)) = decide(attempted, forward, response, head).await else {
+        return Ok(Taken::Unused(source));
+    };
+    match plan {
+        Plan::Pass => Ok(Taken::Unused(source)),
+        Plan::Stale => Err(Fault::never(Reason::UpstreamStatus)),
+        Plan::Updated(object) => {
+            let keep_alive = give_kept(attempted, forward, &object).await?;
+            Ok(Taken::Filled { keep_alive: Ok(keep_alive), is_read: true })
+        }
+        Plan::Keep(keeping) => {
+            let is_endless = response.body(attempted.is_head()) == Body::UntilClose;
+            let (is_filled, keep_alive) = keep(attempted, forward, source, *keeping, now).await;
+            Ok(Taken::Filled { keep_alive, is_read: is_filled && !is_endless })
+        }
+    }
+}
+
+/// The cache's plan for a response, and the time; none for a request that it has no part in.
+async fn decide(
+    attempted: &Attempted<'_, '_>,
+    forward: &Forward,
+    response: &Response,
+    bytes: &[u8],
+) -> Option<(Plan, u64)> {
+    let miss = attempted.miss()?;
+    let head = Head::of_response(bytes, response);
+    super::note_response(attempted, forward, response.status, head).await;
+    let request = RequestInfo {
+        method: attempted.method(),
+        head: Head::of_request(attempted.head, attempted.parsed),
+        time: attempted.worker.clock.unix(),
+    };
+    let now = request.now();
+    Some((plan(miss, request, response, bytes), now))
+}
+
+/// Stores a body that goes to the client.
+async fn keep(
+    attempted: &Attempted<'_, '_>,
+    forward: &Forward,
+    source: Source<'_>,
+    keeping: Keeping,
+    now: u64,
+) -> (bool, Result<bool, Fault>) {
+    let filling = |is_filling| attempted.miss().expect("it has a part in it").is_filling.set(is_filling);
+    filling(true);
+    let incoming = Incoming { source, timeout: forward.timeouts.read };
+    let filled = fill_and_give(attempted, forward, incoming, keeping, now).await;
+    filling(false);
+    filled
 }
 
 /// Reads the body into the cache and sends it to the client at the same time: neither waits for the other,

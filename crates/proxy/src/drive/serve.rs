@@ -27,6 +27,7 @@ use crate::forward::forward;
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::pace::Direction;
+use crate::request::inspection::Inspection;
 use crate::request::stage::Unwatched;
 use crate::request::stop::Stop;
 use crate::request::{AfterRequest, Request, RequestStart};
@@ -53,7 +54,7 @@ pub(crate) async fn serve(
         None => route(&request, Unwatched),
         Some((routed, stop)) => (routed, Err(stop)),
     };
-    let (mut admitted, target) = let_in(&routed, result, Unwatched).await;
+    let (mut admitted, target) = let_in(&routed, result, Some(&mut *rest), Unwatched).await;
     let passed = match target {
         Ok(Target::Endpoints(forwarding, cluster)) if forwarding.cache.is_none() => {
             match check_guard(&admitted, forwarding) {
@@ -101,6 +102,7 @@ async fn conclude(admitted: &Admitted<'_>, passed: Passed<'_>, rest: &mut Buffer
         Ok(next) => (next, None),
         Err(stop) => {
             let attempted = Attempted { cookie, ..Attempted::new(admitted) };
+            let stop = by_firewall(admitted, stop);
             boxed(|| answer_stop(attempted, stop, rest)).await
         }
     };
@@ -112,6 +114,17 @@ async fn conclude(admitted: &Admitted<'_>, passed: Passed<'_>, rest: &mut Buffer
     record::record(&answered);
     access::abuse::count(&answered, answered.peer_request.is_some());
     next
+}
+
+/// The answer of the firewall's rules, where they have stopped the request.
+#[cold]
+fn by_firewall(admitted: &Admitted<'_>, stop: Stop) -> Stop {
+    if !matches!(stop, Stop::Fault(Reason::FirewallDenied)) || admitted.progress.is_answered() {
+        return stop;
+    }
+    let Some(answer) = admitted.inspection().and_then(Inspection::answer) else { return stop };
+    admitted.note_reason(Reason::FirewallDenied);
+    answer.into()
 }
 
 /// Answers a request that goes no further, or has an error backend answer it. Returns the request as that

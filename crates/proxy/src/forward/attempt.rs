@@ -12,7 +12,7 @@ use crate::answer::attempted::Attempted;
 use crate::body::{HeldBody, Incoming, Outgoing, Passed, RelayError, Sink, Source, relay, relay_and_keep};
 use crate::forward::gone::{client_gone, client_gone_unanswered, race};
 use crate::forward::health;
-use crate::forward::outbound::{Outbound, invite, pace_body, passing_trailers, request_fault, request_meter};
+use crate::forward::outbound::{Outbound, passing_trailers};
 use crate::forward::response::{Conversed, Received, Receiver};
 use crate::forward::retry;
 use crate::forward::upload::Beside;
@@ -20,6 +20,7 @@ use crate::io::buffer::Buffer;
 use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
 use crate::request::AfterRequest;
 use crate::request::client::{Client, Timeout};
+use crate::request::incoming::{invite, pace_body, request_fault, request_meter};
 use crate::request::reply;
 use crate::upstream::fault::{Fault, Retry};
 use crate::upstream::{Call, Member, Message, ResponseTimer};
@@ -297,7 +298,7 @@ impl Upload<'_, '_> {
         };
         let mut incoming = Incoming { source, timeout };
         pace_body(attempted, &deadline);
-        let meter = request_meter(attempted, forward);
+        let meter = request_meter(attempted, forward.body_bytes_max);
         if keeps {
             // A session that ends may have processed nothing, so that the beginning is kept for another one.
             let bytes_max = LARGE_BUFFER_BYTES.saturating_sub(begun.len());

@@ -21,6 +21,7 @@ pub(crate) mod error_backend;
 mod flight;
 mod gone;
 mod health;
+mod inspected;
 pub(crate) mod mirror;
 pub(crate) mod outbound;
 pub(crate) mod pick;

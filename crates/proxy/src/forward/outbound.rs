@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use model::{AppProtocol, Forward, Mirror};
 use observe::Reason;
-use wire::h1::{Body, BodyDecoder, InvalidBody};
+use routing::Needs;
+use wire::h1::{Body, BodyDecoder};
 
 use crate::admit::upstream_head::{edits, params, protocol, write_head};
 use crate::admit::{Admitted, errors};
 use crate::body::{
-    Framing, HeldBody, HeldPart, Incoming, Meter, RelayError, Source, hold, take_frames, transcode,
-    write_last_chunk,
+    Framing, HeldBody, HeldPart, Incoming, Look, Source, hold, take_frames, transcode, write_last_chunk,
 };
 use crate::forward::upload::{self, Beside, tell_of_unheld};
 use crate::io::buffer::Buffer;
@@ -26,8 +26,9 @@ use crate::limits::{LARGE_BUFFER_BYTES, LOGGED_BODY_BYTES_MAX};
 use crate::request::Request;
 use crate::request::client::{Client, Timeout};
 use crate::request::head::{BodyLength, end_request_head};
+use crate::request::incoming::{invite, pace_body, request_fault, request_meter};
+use crate::request::inspection::TakenBody;
 use crate::upstream::Params;
-use crate::upstream::fault::Fault;
 
 /// A request as it goes to endpoints, again and again if need be.
 pub(crate) struct Outbound<'x, 'a> {
@@ -69,6 +70,15 @@ pub(crate) fn passing_trailers(admitted: &Admitted<'_>, forward: &Forward, lines
 fn framing(admitted: &Admitted<'_>, protocol: AppProtocol) -> Framing {
     let is_in_chunks = admitted.parsed.fields.chunked && protocol == AppProtocol::Http1;
     if is_in_chunks { Framing::Chunked } else { Framing::Raw }
+}
+
+/// The body, if it was read for a firewall.
+#[inline]
+fn inspected_body(admitted: &Admitted<'_>) -> Option<TakenBody> {
+    if !admitted.needs.has_any(Needs::FIREWALL) {
+        return None;
+    }
+    admitted.inspection()?.take_body()
 }
 
 /// Whether an endpoint has to be told the length of a body.
@@ -132,7 +142,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
     ) -> Result<Self, Reason> {
         let parsed = admitted.parsed;
         let protocol = protocol(admitted);
-        let awaits_length = awaits_length(admitted, forward, protocol);
+        let taken = inspected_body(admitted);
+        let is_taken_whole = taken.as_ref().is_some_and(|taken| taken.is_whole && parsed.fields.chunked);
+        let awaits_length = is_taken_whole || awaits_length(admitted, forward, protocol);
         let bytes = write_head(admitted, forward, awaits_length);
         let params = params(admitted, forward, protocol, &bytes);
         let body = if parsed.fields.chunked {
@@ -156,12 +168,42 @@ impl<'x, 'a> Outbound<'x, 'a> {
             held: None,
             upload: None,
         };
-        if awaits_length {
+        if let Some(taken) = taken {
+            outbound.take_inspected(taken)?;
+        } else if awaits_length {
             outbound.measure_what_has_come()?;
         } else if !admitted.is_bodiless() {
             outbound.take_what_has_come()?;
         }
         Ok(outbound)
+    }
+
+    /// Takes the body, or its beginning, that was read for a firewall.
+    #[cold]
+    fn take_inspected(&mut self, taken: TakenBody) -> Result<(), Reason> {
+        let TakenBody { held, decoder, is_whole } = taken;
+        self.body = decoder;
+        if self.admitted.is_bodiless() {
+            return Ok(());
+        }
+        let is_chunked = self.admitted.parsed.fields.chunked;
+        if is_whole {
+            if is_chunked {
+                self.end_head(BodyLength::Known(held.len()));
+            }
+        } else if is_chunked && needs_length(self.forward, self.protocol) {
+            return Err(Reason::BodyUnheld);
+        } else if self.awaits_length {
+            self.end_head(BodyLength::Unknown);
+            self.framing = framing(self.admitted, self.protocol);
+        }
+        match held.in_memory() {
+            Some(rest) if is_whole && self.bytes.len() + rest.len() <= LARGE_BUFFER_BYTES => {
+                self.bytes.extend(rest);
+            }
+            _ => self.held = Some(Rc::new(held)),
+        }
+        Ok(())
     }
 
     /// The same request for an error backend, with the body if that `is_kept`.
@@ -214,7 +256,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     fn measure_what_has_come(&mut self) -> Result<(), Reason> {
         let (admitted, progress) = (self.admitted, &self.admitted.progress);
         progress.note_body_begun();
-        let meter = request_meter(admitted, self.forward);
+        let meter = request_meter(admitted, self.forward.body_bytes_max);
         let mut content = Buffer::small(&admitted.worker.buffers);
         let done = match admitted.client {
             Client::Http1(_) => {
@@ -248,7 +290,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
         let (admitted, progress) = (self.admitted, &self.admitted.progress);
         progress.note_body_begun();
-        let meter = request_meter(admitted, self.forward);
+        let meter = request_meter(admitted, self.forward.body_bytes_max);
         let done = match admitted.client {
             // The bytes that follow belong to the protocol that is asked for.
             _ if admitted.is_upgrade() => Ok(true),
@@ -293,7 +335,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
         if self.admitted.progress.is_body_done() || self.admitted.is_bodiless() {
             return Ok(());
         }
-        if self.awaits_length || is_held(self.admitted, self.forward, self.protocol) {
+        let is_held = || is_held(self.admitted, self.forward, self.protocol);
+        // A body in chunks of which a firewall has seen the beginning is passed on as it comes.
+        if self.awaits_length || self.framing == Framing::Raw && is_held() {
             return Box::pin(self.hold_body()).await;
         }
         if self.has_enough_of_body() || self.protocol == AppProtocol::Http2 {
@@ -316,9 +360,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(socket) => Source::Http1 { socket, buffer: self.rest, decoder: &mut self.body },
             Client::Http2(stream) => Source::stream(stream),
         };
-        let meter = request_meter(self.admitted, self.forward);
+        let meter = request_meter(self.admitted, self.forward.body_bytes_max);
         pace_body(self.admitted, deadline);
-        let kept = hold(Incoming { source, timeout }, &mut held, &meter, deadline).await;
+        let kept = hold(Incoming { source, timeout }, &mut held, &meter, deadline, |_| Look::On).await;
         let kept = kept.map_err(|error| request_fault(&error.of_reading(deadline)).reason);
         deadline.pace(Direction::Read, None);
         let kept = kept?;
@@ -436,43 +480,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 }
 
-/// Tells a client that waits for it to send its body (RFC 9110 section 10.1.1).
-pub(crate) async fn invite(client: Client<'_>, timeout: Timeout<'_>) -> Result<(), RelayError> {
-    client.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n", timeout).await.map_err(|_| RelayError::Read)
-}
-
-pub(crate) fn request_meter<'x>(admitted: &'x Admitted<'_>, forward: &Forward) -> Meter<'x> {
-    Meter { content: &admitted.report.received_body, max: forward.body_bytes_max }
-}
-
-/// Has the client keep to the least rate while the body is read, where there is one. What gRPC sends comes
-/// when there is something to say.
-pub(crate) fn pace_body(admitted: &Admitted<'_>, deadline: &Deadline) {
-    let rate = admitted.config.settings().client.bounds.send_rate_min;
-    if rate.is_some() && !admitted.has_grpc_content() {
-        deadline.pace(Direction::Read, rate);
-    }
-}
-
-pub(crate) fn request_fault(error: &RelayError) -> Fault {
-    match error {
-        RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Fault::never(Reason::ClientAborted),
-        RelayError::ReadTimeout => Fault::never(Reason::BodyTimeout),
-        RelayError::ReadTooSlow => Fault::never(Reason::BodyRate),
-        RelayError::Invalid(_) => Fault::never(Reason::BadChunk),
-        RelayError::TooLarge => Fault::never(Reason::BodyTooLarge),
-        RelayError::Write => Fault::sent(Reason::UpstreamReset),
-        RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
-        RelayError::Store | RelayError::Coding | RelayError::File => Fault::never(Reason::BodyUnheld),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use model::{ClusterId, Transfer};
 
     use super::*;
+    use crate::body::RelayError;
     use crate::testing::{FAST_CGI, ONE, World, forward, route_to};
+    use crate::upstream::fault::Fault;
 
     /// A request as an endpoint is sent it, as far as it has come.
     fn outbound(cluster: ClusterId, transfer: Transfer, lines: &str, body: &str) -> Result<String, Reason> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::{Forward, ResponsePolicy};
 use observe::Reason;
+use routing::Needs;
 use wire::Field;
 use wire::h1::{Body, BodyDecoder, Decoded, Response, Version};
 
@@ -215,6 +216,11 @@ impl Receiver<'_, '_> {
     /// Delivers a response whose head has come.
     pub(crate) async fn deliver(&self, response: &Response, buffer: &mut Buffer) -> Result<Received, Fault> {
         let attempted = self.attempted;
+        if attempted.needs.has_any(Needs::FIREWALL)
+            && let Some(inspection) = attempted.inspection()
+        {
+            return Box::pin(self.deliver_inspected(inspection, response, buffer)).await;
+        }
         if attempted.miss().is_some() && attempted.error_page.is_none() {
             let taken = boxed(|| receive::take(attempted, self.forward, self.call, response, buffer)).await?;
             if let CacheFill::Yes { keep_alive, is_read } = taken {
@@ -281,7 +287,7 @@ impl Receiver<'_, '_> {
 
     /// Lets the client get another response where it was sent nothing of this one.
     #[cold]
-    fn undelivered(&self, fault: Fault) -> Fault {
+    pub(super) fn undelivered(&self, fault: Fault) -> Fault {
         if fault.retry != Retry::Never {
             self.attempted.progress.note_unanswered();
         }
@@ -289,16 +295,16 @@ impl Receiver<'_, '_> {
     }
 
     /// More of the response is to come than came at first.
-    fn note_long(&self) {
+    pub(super) fn note_long(&self) {
         self.timer.note_slow();
         health::give_place_back(self.attempted, self.forward);
     }
 
-    fn policy(&self) -> Option<&ResponsePolicy> {
+    pub(super) fn policy(&self) -> Option<&ResponsePolicy> {
         self.forward.transfer.response.as_deref()
     }
 
-    fn own<'r>(
+    pub(super) fn own<'r>(
         &'r self,
         response: &'r Response,
         head: &'r [u8],
@@ -357,14 +363,14 @@ impl Receiver<'_, '_> {
 
 /// The framing of a response, and whether its connection can be used again.
 #[derive(Clone, Copy)]
-struct ResponseFraming {
-    body: Body,
+pub(super) struct ResponseFraming {
+    pub(super) body: Body,
     idle_max: Option<Duration>,
     is_reusable: bool,
 }
 
 impl ResponseFraming {
-    fn of(attempted: &Attempted<'_, '_>, response: &Response, head: &[u8]) -> Self {
+    pub(super) fn of(attempted: &Attempted<'_, '_>, response: &Response, head: &[u8]) -> Self {
         let body = response.body(attempted.is_head());
         // One that begins before its request has been written is the answer to who knows what: no other
         // request follows there.
@@ -376,8 +382,19 @@ impl ResponseFraming {
         }
     }
 
+    /// The same for a response that the cache has stored.
+    pub(super) fn filled(self, keep_alive: Result<bool, Fault>, is_reusable: bool) -> Received {
+        Received {
+            reusable: is_reusable && self.is_reusable,
+            keep_alive: keep_alive.unwrap_or(false),
+            idle_max: None,
+            closes_in_order: false,
+            client_fault: keep_alive.err(),
+        }
+    }
+
     /// More than was announced is no beginning of a next response.
-    fn received(self, keep_alive: bool, nothing_follows: bool) -> Received {
+    pub(super) fn received(self, keep_alive: bool, nothing_follows: bool) -> Received {
         Received {
             reusable: self.is_reusable && nothing_follows,
             keep_alive,

@@ -8,6 +8,8 @@ use clients::RequestSlot;
 use clients::quota::Remaining;
 use smallvec::SmallVec;
 
+use crate::request::inspection::Inspection;
+
 /// The results of the checks of a client.
 #[derive(Default)]
 pub(crate) struct Decision {
@@ -21,6 +23,8 @@ pub(crate) struct Decision {
     pub(crate) always_sets_cookies: bool,
     /// Its slots among the concurrent requests, one for each subject that it is counted for.
     pub(crate) slots: SmallVec<[RequestSlot; 1]>,
+    /// The transaction of the route's firewall.
+    pub(crate) inspection: Option<Inspection>,
     /// The fields about its quota.
     pub(crate) quota: Option<RateLimitFields>,
 }
@@ -28,12 +32,13 @@ pub(crate) struct Decision {
 impl Decision {
     /// Whether there are no results.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { upstream, variables, cookies, slots, quota, always_sets_cookies: _ } = self;
+        let Self { upstream, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } = self;
         upstream.is_empty()
             && variables.is_empty()
             && cookies.is_empty()
             && slots.is_empty()
             && quota.is_none()
+            && inspection.is_none()
     }
 
     /// The value of a variable that the auth service has given.

@@ -19,6 +19,8 @@ pub(crate) mod conn;
 pub(crate) mod decision;
 pub(crate) mod forwarded;
 pub(crate) mod head;
+pub(crate) mod incoming;
+pub(crate) mod inspection;
 pub(crate) mod lookup;
 pub(crate) mod progress;
 pub(crate) mod reply;

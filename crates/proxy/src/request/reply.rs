@@ -45,6 +45,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::Forbidden
         | Reason::ClientCertificateSubject
         | Reason::AddressDenied
+        | Reason::FirewallDenied
         | Reason::HeaderDenied => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,

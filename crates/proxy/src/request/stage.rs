@@ -38,6 +38,8 @@ pub enum Stage {
     Backend,
     /// Guards of the host, for clients in clear.
     GuardsInClear,
+    /// The rules of the web application firewall.
+    Firewall,
     /// Rates, and requests at work at a time.
     Limits,
     /// Addresses of clients.

@@ -22,7 +22,7 @@ use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
 use crate::translate::ingress::{
-    abuse, bodies, cache, compression, errors, limits, overload, quota, redirect, responses,
+    abuse, bodies, cache, compression, errors, firewall, limits, overload, quota, redirect, responses,
 };
 
 const TUNING: &str = "it tunes nginx and has no counterpart";
@@ -108,14 +108,14 @@ keys! {
         "Logs requests to the auth service.";
     "enable-brotli", "false", Supported(|g, v| set(&mut g.defaults.compression.brotli.is_on, value::boolean(v))),
         "Compresses responses by brotli, for clients that accept it.";
-    "enable-modsecurity", "false", Supported(|g, v| wants_firewall(g, "enable-modsecurity", value::boolean(v))),
+    "enable-modsecurity", "false", Supported(|g, v| set(&mut g.defaults.firewall.global.is_on, value::boolean(v))),
         "Turns the web application firewall on.";
     "enable-multi-accept", "true", Ignored(TUNING), "Accepts several connections at once.";
     "enable-ocsp", "false", Ignored("nothing is fetched for certificates; clients ask the authority themselves"),
         "Staples OCSP answers.";
     "enable-opentelemetry", "false", Supported(|g, v| set(&mut g.defaults.tracing.everywhere, value::boolean(v))),
         "Traces requests.";
-    "enable-owasp-modsecurity-crs", "false", Supported(|g, v| wants_firewall(g, "enable-owasp-modsecurity-crs", value::boolean(v))),
+    "enable-owasp-modsecurity-crs", "false", Supported(|g, v| set(&mut g.defaults.firewall.global.core_rules, value::boolean(v))),
         "Loads the OWASP core rules.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
         "Takes the client's address from `forwarded-for-header`.";
@@ -317,7 +317,7 @@ keys! {
     "map-hash-bucket-size", "64", Ignored(TUNING), "Size of a hash table.";
     "max-worker-connections", "16384", Ignored(TUNING), "Connections of a worker.";
     "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
-    "modsecurity-snippet", "", Supported(|g, v| wants_firewall(g, "modsecurity-snippet", Ok(!v.trim().is_empty()))),
+    "modsecurity-snippet", "", Supported(|g, v| set(&mut g.defaults.firewall.global.rules, Ok(firewall::rules(v)))),
         "Rules of the web application firewall.";
     "nginx-status-ipv4-whitelist", "127.0.0.1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
@@ -505,13 +505,6 @@ fn risk_level(global: &mut Global, text: &str) -> Option<String> {
     };
     global.defaults.screening.risk_max = risk.unwrap_or(Risk::Low);
     risk.is_none().then(|| format!("{text:?} is none of Critical, High, Medium and Low, and counts as Low"))
-}
-
-fn wants_firewall(global: &mut Global, key: &'static str, wanted: value::Parsed<bool>) -> Applied {
-    if wanted? {
-        global.defaults.firewall.global.get_or_insert(key);
-    }
-    Ok(None)
 }
 
 /// Adds all of IPv6 to networks with all of IPv4, which cover all peers in nginx. Our listeners accept IPv6

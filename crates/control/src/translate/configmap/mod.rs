@@ -236,7 +236,7 @@ pub(crate) fn judge<'i>(
                 && !is_default(&value.value, key.default)
                 && key.outcome(&value.value) == Outcome::Works =>
             {
-                firewall::outcome(options.waf_unenforced, CLOSED)
+                firewall::outcome(options, key.name, CLOSED)
             }
             None => key.outcome(&value.value),
         };
@@ -389,19 +389,16 @@ fn report_without_effect(
             tell(value, (Severity::Warning, Reason::NoEffect, format!("key {key}: {why}")));
         }
     }
-    if let Some(name) = global.defaults.firewall.global
+    if let Some((name, fault)) = defaults.firewall.global.fault(&options.firewalls)
         && let Some(value) = configmap.data.get(name)
     {
-        let asks = format!("key {name} asks for a web application firewall, of which there is none");
-        let finding = match options.waf_unenforced {
+        let (severity, effect) = match options.waf_unenforced {
             Unenforced::Close => {
-                (Severity::Error, Reason::Unsupported, format!("{asks}: all locations return 503"))
+                (Severity::Error, "locations without rules from before it return 503".to_owned())
             }
-            Unenforced::Serve => {
-                (Severity::Warning, Reason::Unsupported, format!("{asks}: {}", firewall::WITHOUT))
-            }
+            Unenforced::Serve => (Severity::Warning, firewall::WITHOUT.to_owned()),
         };
-        tell(value, finding);
+        tell(value, (severity, firewall::reason(&fault), format!("key {name}: {fault}: {effect}")));
     }
 }
 

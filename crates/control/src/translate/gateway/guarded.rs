@@ -17,7 +17,8 @@ pub(super) fn access(
     path: &PathMatch,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Option<Box<Access>> {
-    let AccessDraft { limits, quota, networks, blocked, spared, satisfy, .. } = draft.access.clone();
+    let AccessDraft { firewall, limits, quota, networks, blocked, spared, satisfy, .. } =
+        draft.access.clone();
     let is_spared = spared.iter().any(|beginning| path.path().starts_with(beginning.as_str()));
     let basic = draft.access.basic.clone().filter(|_| !is_spared);
     let external = draft.access.external.clone().filter(|_| !is_spared);
@@ -34,6 +35,7 @@ pub(super) fn access(
     let of_all = || blocked.map(|denied| Networks { denied: Some(denied), ..Networks::default() });
     let access = Access {
         unavailable: (!denials.is_empty()).then(|| denials.join("; ")),
+        firewall,
         limits,
         quota,
         networks: networks.or_else(of_all),

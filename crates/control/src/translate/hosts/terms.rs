@@ -61,12 +61,13 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { limits, quota, networks, basic, satisfy, .. } = draft.access.clone();
+        let AccessDraft { firewall, limits, quota, networks, basic, satisfy, .. } = draft.access.clone();
         let networks = networks.or_else(|| self.networks(draft));
         Access {
             forbidden,
             client_certificate,
             unavailable,
+            firewall,
             limits,
             quota,
             networks,

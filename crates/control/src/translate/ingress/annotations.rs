@@ -189,7 +189,7 @@ pub(in crate::translate) fn judge(
             && !is_default(&value.value, annotation.default)
             && outcome(annotation, &value.value) == Outcome::Works
         {
-            firewall::outcome(options.waf_unenforced, "the Ingress returns 503")
+            firewall::outcome(options, annotation.name, "the Ingress returns 503")
         } else {
             outcome(annotation, &value.value)
         };

@@ -396,7 +396,7 @@ impl Annotated {
         let (upstream, auth) = (base.upstream_tls.draft(), auth::Resolved::default());
         let mut settings = base.clone();
         let (snippets, _) = settings.snippets.read();
-        settings.guards.of_locations.extend(settings.firewall.denial(options.waf_unenforced));
+        settings.guards.of_locations.extend(settings.firewall.resolve_global(options));
         let fast_cgi = Arc::default();
         Self { settings, upstream, client_auth: None, custom_headers: None, fast_cgi, auth, snippets }
     }

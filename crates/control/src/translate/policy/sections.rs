@@ -328,8 +328,13 @@ pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
     ),
     (&["fastcgi-index", "fastcgi-params-configmap"], "routes speak no FastCGI to endpoints"),
     (
-        &["enable-modsecurity", "enable-owasp-core-rules", "modsecurity-snippet"],
-        "there is no web application firewall",
+        &[
+            "enable-modsecurity",
+            "enable-owasp-core-rules",
+            "modsecurity-snippet",
+            "modsecurity-transaction-id",
+        ],
+        "annotations of Ingresses, and keys of the ConfigMap for all routes",
     ),
     (&["custom-headers"], "filter ResponseHeaderModifier"),
     (

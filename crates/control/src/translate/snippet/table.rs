@@ -96,7 +96,8 @@ const NO_CACHE: &str = "no response is cached unless forebay.io/cache is set";
 const OF_FILES: &str = "it is about files of nginx";
 const DNS: &str = "names are resolved by the resolver of the Pod";
 const HASHES: &str = "Forebay has no such tables";
-const MODSECURITY: Instead = Words("there is no web application firewall (--waf-unenforced)");
+const MODSECURITY: Instead =
+    Words("the web application firewall is turned on by annotations, such as enable-modsecurity");
 const FILES: Instead = Words("files are served from --files-root");
 
 /// The directives, in the order of names.
@@ -195,7 +196,11 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("mirror_request_body", Closes(Annotations(&["mirror-request-body"]), Harmless)),
     (
         "modsecurity",
-        NothingWith(&["off"], "there is no web application firewall", &Closes(MODSECURITY, Restriction)),
+        NothingWith(
+            &["off"],
+            "the web application firewall is off without its annotations",
+            &Closes(MODSECURITY, Restriction),
+        ),
     ),
     ("modsecurity_rules", Closes(MODSECURITY, Restriction)),
     ("modsecurity_rules_file", Closes(MODSECURITY, Restriction)),

@@ -13,19 +13,30 @@ use model::{Access, PasswordScheme, Satisfy};
 use observe::Reason;
 
 use crate::admit::Targeted;
+use crate::admit::firewall;
+use crate::io::buffer::Buffer;
 use crate::request::decision::Decision;
 use crate::request::reply::Answer;
 use crate::request::stage::{Stage, Watch};
 use crate::route::filters::FilterResult;
 
-/// Runs all access checks of the route in turn. Returns their decision for the request, if there is one, and
-/// the result.
+/// Runs all access checks of the route in turn, behind its firewall. Returns their decision for the request,
+/// if there is one, and the result.
 pub(crate) async fn admit(
     targeted: &Targeted<'_>,
     access: &Access,
+    rest: Option<&mut Buffer>,
     watch: impl Watch,
 ) -> (Option<Decision>, FilterResult) {
     let mut decision = Decision::default();
+    if let Some(firewall) = &access.firewall {
+        let (inspection, result) = Box::pin(firewall::check(targeted, firewall, rest)).await;
+        decision.inspection = Some(inspection);
+        watch.note(Stage::Firewall, result == FilterResult::Continue);
+        if result != FilterResult::Continue {
+            return (Some(decision), result);
+        }
+    }
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| decision.tell(name, None));
     if access.basic.is_some() {

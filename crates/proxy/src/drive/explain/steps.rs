@@ -14,6 +14,7 @@ use model::{
 use super::{Outcome, Step, Verdict, destination};
 use crate::admit::Admitted;
 use crate::admit::access::{limits, priority, quota};
+use crate::admit::firewall::unix_time;
 use crate::admit::upstream_head;
 use crate::answer::recode;
 use crate::cache;
@@ -94,6 +95,7 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::TlsRedirect => tls_redirect(admitted, route, goes_on),
         Stage::RequestHeaders => return Some((Verdict::Changes, request_headers(route?))),
         Stage::Backend => return backend(admitted, route?, goes_on),
+        Stage::Firewall => firewall(admitted, goes_on),
         Stage::Limits => return Some(limits_in_words(admitted, access?, goes_on)),
         Stage::Networks => {
             let client = admitted.forwarded.client;
@@ -118,6 +120,24 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         | Stage::Tracing => return None,
     };
     Some((plain, text))
+}
+
+/// The rules of the firewall that match. A request that is only explained has no body.
+fn firewall(admitted: &Admitted<'_>, goes_on: bool) -> String {
+    let report = admitted.inspection().and_then(|inspection| inspection.finish(unix_time(admitted)));
+    let matches = report.map(|report| report.matches).unwrap_or_default();
+    let matched: Vec<_> = matches
+        .iter()
+        .map(|noted| match &*noted.message {
+            [] => noted.rule.to_string(),
+            message => format!("{} ({})", noted.rule, String::from_utf8_lossy(message)),
+        })
+        .collect();
+    let verdict = if goes_on { "the rules let it pass" } else { "a rule stops it" };
+    match &*matched {
+        [] => verdict.to_owned(),
+        matched => format!("{verdict}; rules that match: {}", matched.join(", ")),
+    }
 }
 
 fn route_in_words(admitted: &Admitted<'_>, route: Option<&Route>, goes_on: bool) -> String {

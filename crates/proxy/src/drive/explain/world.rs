@@ -155,7 +155,7 @@ impl World {
         };
         let recording = Recording::assuming(200);
         let (routed, result) = route(&request, &recording);
-        let (admitted, target) = let_in(&routed, result, &recording).await;
+        let (admitted, target) = let_in(&routed, result, None, &recording).await;
         explanation.client = request.forwarded.client.to_canonical();
         explanation.path = Some(String::from_utf8_lossy(routed.current_path()).into_owned());
         explanation.route = routed.route.cloned();
@@ -215,7 +215,7 @@ impl World {
             let Some(request) = Request::new(&self.worker, start, parsed) else { continue };
             let recording = Recording::assuming(assumed);
             let (routed, result) = route(&request, &recording);
-            let said = match let_in(&routed, result, &recording).await {
+            let said = match let_in(&routed, result, None, &recording).await {
                 (_, Ok(_)) => "lets it in all the same".to_owned(),
                 (admitted, Err(stop)) => match self.answered(&admitted, stop) {
                     Outcome::Answered(answer) => match answer.location() {
