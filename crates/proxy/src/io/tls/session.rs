@@ -16,7 +16,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::{CommonState, Error};
 
 use super::negotiation::Negotiation;
-use super::record::{Fault, Received, Records};
+use super::record::{Fault, Received, Records, first_record};
 use crate::limits::{SEALED_BYTES_KEPT_MAX, TLS_PEEK_BYTES};
 
 /// One end of a TLS connection after its handshake.
@@ -163,7 +163,9 @@ impl Session {
     /// Decrypts all whole records in `space`, and moves their data to its front.
     fn open_all(&mut self, space: &mut [u8]) -> io::Result<Opened> {
         let mut opened = Opened { plain: 0, used: 0 };
-        while let Some(record) = first_record(&mut space[opened.used..])? {
+        loop {
+            let record = first_record(&mut space[opened.used..]).map_err(|fault| self.fail(fault))?;
+            let Some(record) = record else { return Ok(opened) };
             let len = record.len();
             let content = self.records.open(record, &mut self.link.output);
             let content = content.map_err(|fault| self.fail(fault))?;
@@ -172,12 +174,15 @@ impl Session {
             opened.plain += content.len();
             opened.used += len;
         }
-        Ok(opened)
     }
 
     /// Decrypts the next record that was received, if all of it has come.
     fn open_received(&mut self) -> io::Result<bool> {
-        let Some(record) = self.received.record()? else { return Ok(false) };
+        let record = match self.received.record() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(false),
+            Err(fault) => return Err(self.fail(fault)),
+        };
         let len = record.len();
         let content = self.records.open(record, &mut self.link.output);
         let content = content.map_err(|fault| self.fail(fault))?;
@@ -304,12 +309,6 @@ struct Opened {
     plain: usize,
     /// Bytes of the records.
     used: usize,
-}
-
-fn first_record(bytes: &mut [u8]) -> io::Result<Option<&mut [u8]>> {
-    let Some(len) = super::record::record_len(bytes) else { return Ok(None) };
-    Fault::of_len(len)?;
-    Ok(bytes.get_mut(..len))
 }
 
 /// The end of the connection, before the peer has said that no more follows, is an error.

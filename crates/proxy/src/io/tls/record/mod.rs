@@ -20,7 +20,7 @@ use rustls::server::ServerConnectionData;
 use rustls::{ConnectionTrafficSecrets, Error, ExtractedSecrets, ProtocolVersion, SupportedCipherSuite};
 
 use self::format::{CONTENT_BYTES_MAX, alert, kind};
-pub(super) use self::format::{Fault, record_len};
+pub(super) use self::format::{Fault, first_record, record_len};
 use self::protection::Protection;
 pub(super) use self::received::Received;
 

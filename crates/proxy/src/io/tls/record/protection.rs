@@ -128,7 +128,7 @@ impl Protection {
             _ => (outer, content.len()),
         };
         if len > CONTENT_BYTES_MAX {
-            return Err(Fault::new(alert::RECORD_OVERFLOW, "a record is too long"));
+            return Err(Fault::OVERFLOW);
         }
         self.number += 1;
         let start = HEADER_BYTES + explicit;

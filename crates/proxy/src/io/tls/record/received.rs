@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::format::{CONTENT_BYTES_MAX, EXPANSION_BYTES_MAX, Fault, HEADER_BYTES, record_len};
+use super::format::{CONTENT_BYTES_MAX, EXPANSION_BYTES_MAX, Fault, HEADER_BYTES, first_record, record_len};
 
 /// Received bytes. Nothing is allocated while there are none.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl Received {
 
     /// Whether the first record, with the bytes of it that have come, fits into so much space.
     pub(in crate::io::tls) fn fits(&self, space: usize) -> bool {
-        match self.ciphertext_record_len() {
+        match record_len(&self.bytes[self.next..self.end]) {
             Some(len) => len <= space,
             None => self.ciphertext_len() < space,
         }
@@ -38,10 +38,6 @@ impl Received {
 
     fn ciphertext_len(&self) -> usize {
         self.end - self.next
-    }
-
-    fn ciphertext_record_len(&self) -> Option<usize> {
-        record_len(&self.bytes[self.next..self.end])
     }
 
     /// Moves decrypted bytes into `space`.
@@ -54,9 +50,7 @@ impl Received {
 
     /// The first record, if all of it has come.
     pub(in crate::io::tls) fn record(&mut self) -> Result<Option<&mut [u8]>, Fault> {
-        let Some(len) = self.ciphertext_record_len() else { return Ok(None) };
-        Fault::of_len(len)?;
-        Ok(self.bytes[self.next..self.end].get_mut(..len))
+        first_record(&mut self.bytes[self.next..self.end])
     }
 
     /// The first record was decrypted, and its content is at `content` within it.

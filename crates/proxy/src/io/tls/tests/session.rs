@@ -1,6 +1,8 @@
 //! Sockets with TLS over loopback, and handshakes with clients.
 
 use std::future::poll_fn;
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -18,6 +20,10 @@ use crate::io::socket::{Socket, Unwritten};
 /// Two sockets after a handshake: the client's and the server's.
 async fn sockets() -> (Socket, Socket) {
     let (near, far) = loopback();
+    meet(near, far).await
+}
+
+async fn meet(near: TcpStream, far: TcpStream) -> (Socket, Socket) {
     for stream in [&near, &far] {
         let small = socket2::SockRef::from(stream);
         small.set_send_buffer_size(16 << 10).unwrap();
@@ -110,6 +116,21 @@ fn an_end_with_notice_is_an_end_and_one_without_is_an_error() {
         assert_eq!(read(&client, &mut buffer).await.unwrap(), 1);
         let error = read(&client, &mut buffer).await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    });
+}
+
+#[test]
+fn a_record_that_is_too_long_is_answered_with_an_alert() {
+    run(async {
+        let (near, far) = loopback();
+        let mut raw = std::fs::File::from(near.as_fd().try_clone_to_owned().unwrap());
+        let (client, server) = meet(near, far).await;
+        raw.write_all(b"\x17\x03\x03\xff\xff").unwrap();
+        let mut buffer = buffer();
+        let error = read(&server, &mut buffer).await.unwrap_err();
+        assert_eq!(error.to_string(), "a record is too long");
+        let error = read(&client, &mut buffer).await.unwrap_err();
+        assert_eq!(error.to_string(), "the peer has sent an alert");
     });
 }
 
