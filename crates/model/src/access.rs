@@ -2,7 +2,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{BasicAuth, ClientLimits, ExternalAuth, Firewall, Networks, Pattern, RequestQuota, VerifyClient};
+use crate::{
+    ApiKeys, BasicAuth, ClientLimits, ExternalAuth, Firewall, Networks, Pattern, RequestQuota, VerifyClient,
+};
 
 /// Access control of a route. Each field can refuse a request. The fields are evaluated in their order here:
 /// those that guard the host or close the route before the [`RequestFilters`](crate::RequestFilters), the
@@ -25,11 +27,13 @@ pub struct Access {
     pub quota: Option<RequestQuota>,
     /// Only clients with certain addresses.
     pub networks: Option<Networks>,
+    /// Only clients that have a key.
+    pub api_keys: Option<ApiKeys>,
     /// Only clients that know a password.
     pub basic: Option<BasicAuth>,
     /// Only clients that another service lets in.
     pub external: Option<ExternalAuth>,
-    /// Whether each of `networks`, `basic` and `external` has to let a client in, or one of them suffices.
+    /// Whether each of `networks`, `api_keys`, `basic` and `external` has to let a client in, or one of them suffices.
     pub satisfy: Satisfy,
 }
 

@@ -199,6 +199,9 @@ pub(crate) const SCRIPT_VALUE_BYTES_MAX: usize = 64 << 10;
 /// Internal redirects of a request by scripts to another route of its host, as in nginx.
 pub(crate) const REROUTES_MAX: usize = 10;
 
+/// The longest API key. Keys have some dozen bytes; this bounds what a made-up one costs to hash.
+pub(crate) const API_KEY_BYTES_MAX: usize = 1024;
+
 /// Longest time for which a client waits for its password to be verified.
 pub(crate) const PASSWORD_TIME_MAX: Duration = Duration::from_secs(60);
 

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use model::overload::Priority;
 use model::template::Template;
 use model::{
-    Abuse, AddressSet, Alias, BasicAuth, Block, CachePolicy, CanaryRules, Certificate, CertificateInfo,
-    CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors, ExternalCheck, Files,
-    Firewall, HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter, RequestQuota, RetryPolicy,
-    Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
+    Abuse, AddressSet, Alias, ApiKeys, BasicAuth, Block, CachePolicy, CanaryRules, Certificate,
+    CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors,
+    ExternalCheck, Files, Firewall, HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter,
+    RequestQuota, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer,
+    UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::OfHost;
@@ -239,6 +240,7 @@ pub(super) struct AccessDraft {
     pub(super) networks: Option<Networks>,
     /// Clients that are refused if no other rule about addresses exists.
     pub(super) blocked: Option<Arc<AddressSet>>,
+    pub(super) api_keys: Option<ApiKeys>,
     pub(super) basic: Option<BasicAuth>,
     pub(super) external: Option<ExternalDraft>,
     /// Path prefixes without authentication, if the draft is for several paths.

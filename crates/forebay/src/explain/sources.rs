@@ -185,6 +185,17 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "satisfy",
         ],
     ),
+    (
+        Stage::ApiKeys,
+        "API key",
+        Whose::Route,
+        &[
+            "forebay.io/auth-api-keys",
+            "forebay.io/auth-api-key-header",
+            "forebay.io/auth-api-key-parameter",
+            "satisfy",
+        ],
+    ),
     (Stage::BasicAuth, "password", Whose::Route, &["auth-type", "auth-secret", "auth-realm", "satisfy"]),
     (
         Stage::ExternalAuth,

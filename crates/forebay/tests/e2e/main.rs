@@ -3,6 +3,7 @@
 
 mod abuse;
 mod access;
+mod api_keys;
 mod api_server;
 mod bench;
 mod bench_compare;

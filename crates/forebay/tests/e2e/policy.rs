@@ -55,13 +55,17 @@ fn clients_are_refused_by_address_password_and_number() {
         ruled("denied", "access: {denylistSourceRange: [127.0.0.0/8]}"),
         ruled("office", "access: {allowlistSourceRange: [192.0.2.1]}"),
         ruled("users", "auth: {type: basic, secret: users, realm: r}"),
+        ruled("keys", "auth: {apiKeys: keys, apiKeyHeader: X-Key, apiKeyParameter: key}"),
         ruled("few", "limits: {requests: [2/1h]}"),
         ruled("closed", "auth: {type: basic, secret: missing}"),
+        ruled("keyless", "auth: {apiKeys: missing}"),
         users,
+        secret("keys", "Opaque", &[("reports", "0123456789abcdef")]),
     ];
     let forebay = house(setup(), &[upstream.address()], &documents);
-    let statuses = ["open", "denied", "office", "users", "closed"].map(|name| status(&forebay, name));
-    assert_eq!(statuses, [200, 403, 403, 401, 503]);
+    let statuses = ["open", "denied", "office", "users", "keys", "closed", "keyless"];
+    assert_eq!(statuses.map(|name| status(&forebay, name)), [200, 403, 403, 401, 401, 503, 503]);
+    assert_eq!(forebay.client().get("keys.test", "/?key=0123456789abcdef").status, 200);
     let right = "GET / HTTP/1.1\r\nHost: users.test\r\nAuthorization: Basic YTpzZWNyZXQ=\r\n\r\n";
     assert_eq!(forebay.client().ask(right).status, 200);
     assert_eq!([0; 3].map(|_| status(&forebay, "few")), [200, 200, 429]);

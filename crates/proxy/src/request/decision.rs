@@ -15,6 +15,8 @@ use crate::request::inspection::Inspection;
 pub(crate) struct Decision {
     /// Headers for the endpoint in place of the client's; without a value, there is no such header.
     pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
+    /// The name of a client that has shown its key.
+    pub(crate) user: Option<Box<str>>,
     /// Values of variables of snippets, from the auth service.
     pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Cookies for the client, from the auth service.
@@ -32,8 +34,10 @@ pub(crate) struct Decision {
 impl Decision {
     /// Whether there are no results.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { upstream, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } = self;
+        let Self { upstream, user, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } =
+            self;
         upstream.is_empty()
+            && user.is_none()
             && variables.is_empty()
             && cookies.is_empty()
             && slots.is_empty()

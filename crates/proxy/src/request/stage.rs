@@ -44,6 +44,8 @@ pub enum Stage {
     Limits,
     /// Addresses of clients.
     Networks,
+    /// Clients show a key.
+    ApiKeys,
     /// The user's name and password are checked.
     BasicAuth,
     /// An auth service is asked.

@@ -20,6 +20,7 @@ pub(super) fn access(
     let AccessDraft { firewall, limits, quota, networks, blocked, spared, satisfy, .. } =
         draft.access.clone();
     let is_spared = spared.iter().any(|beginning| path.path().starts_with(beginning.as_str()));
+    let api_keys = draft.access.api_keys.clone().filter(|_| !is_spared);
     let basic = draft.access.basic.clone().filter(|_| !is_spared);
     let external = draft.access.external.clone().filter(|_| !is_spared);
     let mut denials = draft.denials.clone();
@@ -39,6 +40,7 @@ pub(super) fn access(
         limits,
         quota,
         networks: networks.or_else(of_all),
+        api_keys,
         basic,
         external,
         satisfy,

@@ -50,6 +50,7 @@ impl Merge<'_, '_, '_> {
         let is_for_all = access.forbidden.is_none()
             && access.unavailable.is_none()
             && access.networks.is_none()
+            && access.api_keys.is_none()
             && access.basic.is_none()
             && draft.access.external.is_none();
         let is_untouched =

@@ -61,7 +61,8 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { firewall, limits, quota, networks, basic, satisfy, .. } = draft.access.clone();
+        let AccessDraft { firewall, limits, quota, networks, api_keys, basic, satisfy, .. } =
+            draft.access.clone();
         let networks = networks.or_else(|| self.networks(draft));
         Access {
             forbidden,
@@ -71,6 +72,7 @@ impl HostTerms {
             limits,
             quota,
             networks,
+            api_keys,
             basic,
             external: None,
             satisfy,

@@ -1,4 +1,4 @@
-//! Authentication: by an external service, or by the passwords in a Secret.
+//! Authentication: by an external service, or by the passwords or keys in a Secret.
 
 mod basic;
 pub(in crate::translate) mod external;
@@ -6,12 +6,13 @@ pub(in crate::translate) mod external;
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::api_keys;
 use super::resolve::{Context, Fault, Findings, Resolve};
 use crate::problem::Severity;
 use crate::translate::claim::{DraftRoute, ExternalDraft};
 use crate::translate::value::{self, set};
 use external::External;
-use model::{AuthScript, BasicAuth};
+use model::{ApiKeys, AuthScript, BasicAuth};
 use std::sync::Arc;
 
 const POOLED: &str = "connections to the auth service are kept open like those to endpoints";
@@ -60,6 +61,7 @@ const SECRET: &str = "auth-secret";
 /// Settings of authentication.
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
+    pub(super) keys: api_keys::Settings,
     basic: basic::Settings,
     own: External,
     /// The keys `global-auth-*` of the `ConfigMap`.
@@ -72,6 +74,7 @@ pub(in crate::translate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            keys: api_keys::Settings::default(),
             basic: basic::Settings::default(),
             own: External::default(),
             global: External::default(),
@@ -84,6 +87,7 @@ impl Default for Settings {
 /// The result of the settings, after looking up the objects that they name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
+    api_keys: Option<ApiKeys>,
     basic: Option<BasicAuth>,
     external: Option<ExternalDraft>,
     /// The reasons for closing the locations.
@@ -115,6 +119,10 @@ impl Resolve for Settings {
             findings.problems.push(problem.because(reason));
             resolved.denials.push(format!("{what} cannot be enforced"));
         };
+        match self.keys.draft(context) {
+            Ok(keys) => resolved.api_keys = keys,
+            Err(fault) => close(asker.called(api_keys::SECRET), api_keys::SECRET, fault),
+        }
         match self.basic.draft(context) {
             Ok(basic) => resolved.basic = basic,
             Err(fault) => close(asker.called(SECRET), SECRET, fault),
@@ -143,6 +151,7 @@ pub(super) fn apply(settings: &Settings, resolved: &Resolved, route: &mut DraftR
     if settings.except.iter().any(|prefix| route.path.path().starts_with(prefix.as_str())) {
         return;
     }
+    route.access.api_keys.clone_from(&resolved.api_keys);
     route.access.basic.clone_from(&resolved.basic);
     route.access.external.clone_from(&resolved.external);
     route.denials.extend_from_slice(&resolved.denials);

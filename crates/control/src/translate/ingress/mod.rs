@@ -12,6 +12,7 @@ pub(super) mod access;
 mod affinity;
 pub mod annotation;
 pub mod annotations;
+mod api_keys;
 pub(super) mod asker;
 pub(super) mod auth;
 mod balancing;

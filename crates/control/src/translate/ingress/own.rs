@@ -2,7 +2,7 @@
 //! `--annotations-prefix` says.
 
 use super::annotation::Annotation;
-use super::{abuse, cache, compression, files, overload, quota};
+use super::{abuse, api_keys, cache, compression, files, overload, quota};
 
 /// The prefix of these annotations.
 pub const PREFIX: &str = "forebay.io";
@@ -11,6 +11,7 @@ pub const PREFIX: &str = "forebay.io";
 const CONCERNS: &[&[Annotation]] = &[
     // This comment makes rustfmt put each concern on its own line.
     abuse::ANNOTATIONS,
+    api_keys::ANNOTATIONS,
     cache::ANNOTATIONS,
     compression::ANNOTATIONS,
     files::ANNOTATIONS,
@@ -41,13 +42,14 @@ mod tests {
         assert_eq!(names.len(), annotations().count());
     }
 
-    /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files: no two
-    /// Ingresses have the same files.
+    /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files and keys of
+    /// clients: no two Ingresses have the same.
     #[test]
     fn each_has_a_key_with_its_default() {
-        for annotation in annotations()
-            .filter(|annotation| matches!(annotation.effect, Effect::Supported(_)))
-            .filter(|annotation| !annotation.name.starts_with("files"))
+        for annotation in
+            annotations().filter(|annotation| matches!(annotation.effect, Effect::Supported(_))).filter(
+                |annotation| !["files", "auth-api-key"].iter().any(|own| annotation.name.starts_with(own)),
+            )
         {
             let key = Key::named(&format!("forebay-{}", annotation.name));
             assert_eq!(key.map(|key| key.default), Some(annotation.default), "{}", annotation.name);

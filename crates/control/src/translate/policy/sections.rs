@@ -66,12 +66,15 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         name: "auth",
-        doc: "Authentication of users: by the passwords in a Secret, or by a service that is asked.",
+        doc: "Authentication: by the keys or passwords in a Secret, or by a service that is asked.",
         guards: true,
         prefixes: &["auth-", "enable-"],
         suffix: "",
         entries: &[
             field("auth-always-set-cookie", Boolean),
+            field("auth-api-key-header", Text),
+            field("auth-api-key-parameter", Text),
+            field("auth-api-keys", Secret),
             field("auth-cache-duration", Text),
             field("auth-cache-key", Text),
             field("auth-method", Text),

@@ -17,6 +17,7 @@ use wire::field::is_alike;
 
 use crate::admit::Targeted;
 use crate::limits::KEY_TEXTS_MAX;
+use crate::request::decision::Decision;
 use crate::request::lookup;
 use crate::route::Routed;
 use crate::route::script_state::ScriptState;
@@ -69,9 +70,14 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
+/// A request whose client may be known by now.
+pub(super) fn scope<'s>(targeted: &'s Targeted<'_>, decision: &'s Decision) -> Scope<'s> {
+    Scope { decision: Some(decision), ..targeted.scope() }
+}
+
 /// The texts of a key with the values that a request has by now.
-pub(super) fn expand(targeted: &Targeted<'_>, key: &Template) -> KeyTexts {
-    expand_at(targeted.scope(), targeted.script.as_deref(), key)
+pub(super) fn expand(scope: Scope<'_>, key: &Template) -> KeyTexts {
+    expand_at(scope, scope.script(), key)
 }
 
 /// The texts of a key for the request as it was sent, before any script.

@@ -1,6 +1,7 @@
 //! Access control of a route. Requests of routes without any do not come here.
 
 pub(crate) mod abuse;
+mod api_keys;
 mod basic;
 mod digest;
 mod external;
@@ -36,6 +37,9 @@ pub(crate) async fn admit(
         if result != FilterResult::Continue {
             return (Some(decision), result);
         }
+    }
+    if let Some(keys) = &access.api_keys {
+        api_keys::identify(targeted, keys, &mut decision);
     }
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| decision.tell(name, None));
@@ -87,6 +91,16 @@ async fn combine(
     if !is_any && refusal != FilterResult::Continue {
         return refusal;
     }
+    if let Some(keys) = &access.api_keys {
+        let result = api_keys::check(keys, decision);
+        watch.note(Stage::ApiKeys, result == FilterResult::Continue);
+        match result {
+            FilterResult::Continue if is_any => return FilterResult::Continue,
+            FilterResult::Answer(answer) if is_any => refusal = challenge(&refusal, &answer),
+            FilterResult::Continue => {}
+            other => return other,
+        }
+    }
     if let Some(basic) = &access.basic {
         let result = match basic.scheme {
             PasswordScheme::Basic => basic::check(targeted, basic).await,
@@ -95,7 +109,7 @@ async fn combine(
         watch.note(Stage::BasicAuth, result == FilterResult::Continue);
         match result {
             FilterResult::Continue if is_any => return FilterResult::Continue,
-            FilterResult::Answer(answer) if is_any => refusal = FilterResult::Answer(answer),
+            FilterResult::Answer(answer) if is_any => refusal = challenge(&refusal, &answer),
             FilterResult::Continue => {}
             other => return other,
         }
@@ -106,16 +120,19 @@ async fn combine(
         match result {
             FilterResult::Continue => return FilterResult::Continue,
             FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
-            FilterResult::Answer(answer) if answer.status == 401 => {
-                let mut challenges = match &refusal {
-                    FilterResult::Answer(basic) => basic.challenges(),
-                    _ => Vec::new(),
-                };
-                challenges.extend(answer.challenges());
-                return FilterResult::Answer(Answer::refusal(401, &challenges));
-            }
+            FilterResult::Answer(answer) if answer.status == 401 => return challenge(&refusal, &answer),
             other => return other,
         }
     }
     refusal
+}
+
+/// A 401 with the challenges of all checks that have refused the client.
+fn challenge(earlier: &FilterResult, answer: &Answer) -> FilterResult {
+    let mut challenges = match earlier {
+        FilterResult::Answer(earlier) => earlier.challenges(),
+        _ => Vec::new(),
+    };
+    challenges.extend(answer.challenges());
+    FilterResult::Answer(Answer::refusal(401, &challenges))
 }

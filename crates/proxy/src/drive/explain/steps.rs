@@ -22,7 +22,7 @@ use crate::forward::mirror;
 use crate::forward::outbound;
 use crate::request::stage::Stage;
 use crate::request::trace::Trace;
-use crate::route::values;
+use crate::route::values::{self, HasValues};
 use crate::upstream::Cluster;
 
 /// A step that was done.
@@ -101,6 +101,10 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
             let client = admitted.forwarded.client;
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
         }
+        Stage::ApiKeys => match admitted.scope().decision.and_then(|decision| decision.user.as_deref()) {
+            Some(name) => format!("the key is that of {name}"),
+            None => "there is no key, or an unknown one".to_owned(),
+        },
         Stage::BasicAuth => basic(admitted, goes_on),
         Stage::ExternalAuth => {
             return Some((Verdict::Unknown, external(admitted, access?.external.as_ref()?)));
@@ -284,8 +288,9 @@ fn backend(admitted: &Admitted<'_>, route: &Route, goes_on: bool) -> Option<(Ver
 }
 
 fn limits_in_words(admitted: &Admitted<'_>, access: &Access, goes_on: bool) -> (Verdict, String) {
-    let limits = access.limits.as_ref().filter(|limits| limits::counted(admitted, limits).is_limited());
-    let quota = access.quota.as_ref().filter(|quota| quota::counted(admitted, quota).is_limited());
+    let limits =
+        access.limits.as_ref().filter(|limits| limits::counted(admitted.scope(), limits).is_limited());
+    let quota = access.quota.as_ref().filter(|quota| quota::counted(admitted.scope(), quota).is_limited());
     let rates = limits.into_iter().flat_map(|limits| {
         let of_rate = move |rate: &Rate| {
             let (status, burst) = (limits.rate_status, rate.burst);

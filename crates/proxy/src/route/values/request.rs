@@ -73,8 +73,12 @@ impl Values for RequestValues<'_> {
         self.request().worker.log.pid
     }
 
-    /// Whether or not anybody asked for it.
+    /// The client that has shown its key, or the user of Basic credentials, whether or not anybody asked for
+    /// them.
     fn remote_user(&self) -> Option<Cow<'_, [u8]>> {
+        if let Some(user) = self.scope.decision.and_then(|decision| decision.user.as_deref()) {
+            return Some(Cow::Borrowed(user.as_bytes()));
+        }
         basic_user(self.request().head, self.request().parsed).map(Cow::Owned)
     }
 

@@ -61,7 +61,6 @@ impl Fault {
     pub(super) const fn new(alert: u8, reason: &'static str) -> Self {
         Self { alert: Some(alert), reason }
     }
-
 }
 
 impl From<Fault> for io::Error {
