@@ -76,6 +76,12 @@ impl Needs {
         Self::HEADS,
     ]);
 
+    /// The features that report a request beside metrics and access log.
+    pub const REPORTS: Self = Self::any_of(&[Self::TRACING, Self::FIREWALL]);
+
+    /// The features that may read a response before its client is given any of it.
+    pub const RESPONSE_READERS: Self = Self::any_of(&[Self::CACHE, Self::FIREWALL]);
+
     const fn any_of(features: &[Self]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < features.len() {

@@ -36,9 +36,6 @@ pub(crate) fn record(answered: &Answered<'_>) {
     if is_watched {
         show(answered, took);
     }
-    if answered.needs.has_any(Needs::FIREWALL) {
-        audit::record(answered);
-    }
     let log = &answered.config.settings().access_log;
     let target = || answered.sent_target();
     let is_skipped =
@@ -47,6 +44,15 @@ pub(crate) fn record(answered: &Answered<'_>) {
     if log.enabled && is_wanted && !is_skipped() {
         write_log(answered, took);
     }
+    if answered.needs.has_any(Needs::REPORTS) {
+        report_more(answered, took);
+    }
+}
+
+/// Reports of features that few routes use.
+#[cold]
+fn report_more(answered: &Answered<'_>, took: Duration) {
+    audit::record(answered);
     if let Some(trace) = answered.trace.as_deref() {
         leave_span(answered, trace, took);
     }
@@ -62,7 +68,6 @@ fn show(answered: &Answered<'_>, took: Duration) {
 }
 
 /// Leaves the span of a request to be sent, if it is sampled and there is somebody to send it to.
-#[cold]
 fn leave_span(answered: &Answered<'_>, trace: &Trace<'_>, took: Duration) {
     let Request { worker, conn, head, parsed, .. } = *answered.request;
     let Trace { tracing, context, parent, .. } = trace;

@@ -27,7 +27,7 @@ use crate::request::Request;
 use crate::request::client::{Client, Timeout};
 use crate::request::head::{BodyLength, end_request_head};
 use crate::request::incoming::{invite, pace_body, request_fault, request_meter};
-use crate::request::inspection::TakenBody;
+use crate::request::inspection::{Inspection, TakenBody};
 use crate::upstream::Params;
 
 /// A request as it goes to endpoints, again and again if need be.
@@ -72,13 +72,9 @@ fn framing(admitted: &Admitted<'_>, protocol: AppProtocol) -> Framing {
     if is_in_chunks { Framing::Chunked } else { Framing::Raw }
 }
 
-/// The body, if it was read for a firewall.
-#[inline]
-fn inspected_body(admitted: &Admitted<'_>) -> Option<TakenBody> {
-    if !admitted.needs.has_any(Needs::FIREWALL) {
-        return None;
-    }
-    admitted.inspection()?.take_body()
+/// Whether all of the body was read for a firewall.
+fn is_inspected_whole(admitted: &Admitted<'_>) -> bool {
+    admitted.needs.has_any(Needs::FIREWALL) && admitted.inspection().is_some_and(Inspection::has_whole_body)
 }
 
 /// Whether an endpoint has to be told the length of a body.
@@ -142,9 +138,8 @@ impl<'x, 'a> Outbound<'x, 'a> {
     ) -> Result<Self, Reason> {
         let parsed = admitted.parsed;
         let protocol = protocol(admitted);
-        let taken = inspected_body(admitted);
-        let is_taken_whole = taken.as_ref().is_some_and(|taken| taken.is_whole && parsed.fields.chunked);
-        let awaits_length = is_taken_whole || awaits_length(admitted, forward, protocol);
+        let awaits_length = awaits_length(admitted, forward, protocol)
+            || parsed.fields.chunked && is_inspected_whole(admitted);
         let bytes = write_head(admitted, forward, awaits_length);
         let params = params(admitted, forward, protocol, &bytes);
         let body = if parsed.fields.chunked {
@@ -168,7 +163,9 @@ impl<'x, 'a> Outbound<'x, 'a> {
             held: None,
             upload: None,
         };
-        if let Some(taken) = taken {
+        if admitted.needs.has_any(Needs::FIREWALL)
+            && let Some(taken) = admitted.inspection().and_then(Inspection::take_body)
+        {
             outbound.take_inspected(taken)?;
         } else if awaits_length {
             outbound.measure_what_has_come()?;

@@ -215,30 +215,45 @@ impl Receiver<'_, '_> {
 
     /// Delivers a response whose head has come.
     pub(crate) async fn deliver(&self, response: &Response, buffer: &mut Buffer) -> Result<Received, Fault> {
-        let attempted = self.attempted;
-        if attempted.needs.has_any(Needs::FIREWALL)
-            && let Some(inspection) = attempted.inspection()
+        if self.attempted.needs.has_any(Needs::RESPONSE_READERS)
+            && let Some(delivered) = boxed(|| self.deliver_read(response, buffer)).await
         {
-            return Box::pin(self.deliver_inspected(inspection, response, buffer)).await;
-        }
-        if attempted.miss().is_some() && attempted.error_page.is_none() {
-            let taken = boxed(|| receive::take(attempted, self.forward, self.call, response, buffer)).await?;
-            if let CacheFill::Yes { keep_alive, is_read } = taken {
-                let is_reusable = is_read && response.is_persistent() && buffer.is_empty();
-                return Ok(Received {
-                    reusable: is_reusable && attempted.progress.is_request_sent(),
-                    keep_alive: keep_alive.unwrap_or(false),
-                    idle_max: None,
-                    closes_in_order: false,
-                    client_fault: keep_alive.err(),
-                });
-            }
+            return delivered;
         }
         let compression = self.forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref());
         let recode = compression.and_then(|it| recode::plan(self.attempted, it, response, buffer.data()));
         match recode {
             None => self.deliver_as_it_is(response, buffer).await,
             Some(recode) => Box::pin(self.deliver_recoded(response, buffer, recode)).await,
+        }
+    }
+
+    /// Delivers a response that the rules of a firewall look at, or that the cache takes; none if neither does.
+    async fn deliver_read(
+        &self,
+        response: &Response,
+        buffer: &mut Buffer,
+    ) -> Option<Result<Received, Fault>> {
+        let attempted = self.attempted;
+        if let Some(inspection) = attempted.inspection() {
+            return Some(self.deliver_inspected(inspection, response, buffer).await);
+        }
+        if attempted.miss().is_none() || attempted.error_page.is_some() {
+            return None;
+        }
+        match receive::take(attempted, self.forward, self.call, response, buffer).await {
+            Ok(CacheFill::Yes { keep_alive, is_read }) => {
+                let is_reusable = is_read && response.is_persistent() && buffer.is_empty();
+                Some(Ok(Received {
+                    reusable: is_reusable && attempted.progress.is_request_sent(),
+                    keep_alive: keep_alive.unwrap_or(false),
+                    idle_max: None,
+                    closes_in_order: false,
+                    client_fault: keep_alive.err(),
+                }))
+            }
+            Ok(CacheFill::No) => None,
+            Err(fault) => Some(Err(fault)),
         }
     }
 

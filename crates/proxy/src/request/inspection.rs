@@ -67,6 +67,11 @@ impl Inspection {
         *self.body.borrow_mut() = Some(Box::new(body));
     }
 
+    /// Whether all of a body was read, and nobody has taken it yet.
+    pub(crate) fn has_whole_body(&self) -> bool {
+        self.body.borrow().as_ref().is_some_and(|body| body.is_whole)
+    }
+
     /// The body that was read, for the first that asks.
     pub(crate) fn take_body(&self) -> Option<TakenBody> {
         self.body.borrow_mut().take().map(|body| *body)

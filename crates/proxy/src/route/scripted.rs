@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{PathKind, RequestFilter, Route, RoutePath, TooManySteps};
 use observe::Reason;
-use routing::HostTable;
+use routing::{HostTable, Needs};
 
 use super::{Routed, check_open};
 use crate::limits::REROUTES_MAX;
@@ -62,6 +62,10 @@ impl<'a> Routed<'a> {
     fn find_again(&mut self, state: &ScriptState<'a>, watch: impl Watch) -> Result<HostRoute<'a>, Stop> {
         let found = self.find(script::current_path(self.request, state));
         watch.see(Stage::Route, found)?;
+        if self.trace.is_some() {
+            // The span began at the first route; this one need not ask for spans.
+            self.needs = self.needs | Needs::TRACING;
+        }
         let (host, route) = self.host.zip(self.route).ok_or(Reason::UnknownPath)?;
         watch.see(Stage::HostGuards, self.check_host(host, route))?;
         Ok((host, route))
