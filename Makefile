@@ -73,9 +73,10 @@ image-test: ## Run an image of a binary of `cargo build` as the chart runs it; a
 	cargo build --package forebay
 	@cargo xtask image-test --binary $(DEBUG)
 
-conformance: toolchain ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM and more against Forebay
+conformance: toolchain ## Run h2spec, gRPC's interoperability tests, testssl.sh, ws, Redis, PHP-FPM, the core rules' tests and more
 	cargo build --package forebay
 	cargo xtask conformance
+	cargo xtask waf --hostile
 
 gateway-conformance: programs ## Run the Gateway API's official conformance suite, and write testing/gateway/report.yaml
 	cargo build --package forebay

@@ -24,7 +24,7 @@ const PAINT_MS = 300
 const ROUTES_MS = 1000
 const SEARCH_MS = 100
 
-const PAGES = ['overview', 'routes', 'requests', 'clusters', 'replicas', 'certificates', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
+const PAGES = ['overview', 'routes', 'requests', 'firewall', 'clusters', 'replicas', 'certificates', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
 /** Names of routes, and how they are to be seen. */
 const HOSTILE = [['<script>', '<script>'], ['\u202e', '\\u{202e}txt.exe'], ['onerror=', 'onerror=']]
 
@@ -82,7 +82,7 @@ async function go (page, name) {
 
 async function settled (page, name) {
   await go(page, name)
-  if (['routes', 'requests', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
+  if (['routes', 'requests', 'firewall', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
   if (name === 'changes') await page.locator('.changes > li').first().waitFor()
   if (name === 'doctor') await page.locator('.findings > li').first().waitFor()
 }

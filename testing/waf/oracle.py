@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Gives the exchanges that `cargo xtask waf --record FILE` has written to libmodsecurity, and compares the rules.
 
-Usage: oracle.py LIBRARY RULES FILE
+Usage: oracle.py LIBRARY RULES FILE [LEVEL]
 
 LIBRARY is libmodsecurity.so.3, of Debian's libmodsecurity3 or of the wheel `libmodsecurity`. RULES is the folder `rules`
 of the Go module that `cargo xtask waf` plays. Known differences are in differences.txt beside this file, with the side
 that is right. Each other one is printed; the exit status is 1 if there is one, or if a known one is gone.
+
+With a LEVEL of paranoia, for which `cargo xtask waf --level LEVEL` has written the exchanges, only blocks are compared:
+the exit status is 1 if the firewall blocks what libmodsecurity lets pass.
 """
 
 import base64
@@ -19,6 +22,8 @@ import tempfile
 
 # Rules that add up what others have found.
 SUMS = {f"{side}{rule}" for side in "+-" for rule in (949110, 949111, 959100, 959101)}
+# Rules that refuse a request.
+BLOCKS = {949110, 949111, 200002, 200003, 200004, 200007}
 LOG = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
@@ -79,7 +84,15 @@ def known(path):
     return entries
 
 
-def readable(rules, folder):
+def names(exchange):
+    """The name of an exchange, and the same with the type of its body."""
+    decode = base64.b64decode
+    types = [decode(value) for name, value in exchange["headers"] if decode(name).lower() == b"content-type"]
+    kind = (types or [b""])[-1].decode(errors="replace").split(";")[0].strip().lower()
+    return exchange["name"], f"{exchange['name']}@{kind}"
+
+
+def readable(rules, folder, level):
     """Copies all rules into a folder, in the order in which they are read, as libmodsecurity can read them."""
     here = pathlib.Path(__file__).parent
     texts = [rules / "@coraza.conf-recommended", here / "setup.conf", rules / "@crs-setup.conf.example"]
@@ -90,14 +103,35 @@ def readable(rules, folder):
         # A rule without actions has to be followed by an empty line, and this directive is refused.
         text = re.sub(r"(?m)^(?=Sec)", "\n", path.read_text())
         text = re.sub(r"(?m)^SecRequestBodyInMemoryLimit.*$", "", text)
+        text = text.replace("blocking_paranoia_level=4", f"blocking_paranoia_level={level}")
         texts[number] = folder / f"{number:02}.conf"
         texts[number].write_text(text)
     return texts
 
 
-def main(library, rules, file):
+def compare_blocks(oracle, file):
+    """Compares whether requests are refused."""
+    count, both, ours_only, theirs_only = 0, 0, [], []
+    for line in open(file, encoding="utf-8"):
+        exchange = json.loads(line)
+        ours, theirs = (not BLOCKS.isdisjoint(rules) for rules in (exchange["rules"], oracle.matched(exchange)))
+        count += 1
+        both += ours and theirs
+        if ours and not theirs:
+            ours_only.append(exchange["name"])
+        elif theirs and not ours:
+            theirs_only.append(exchange["name"])
+    print("blocked by ours only:", " ".join(ours_only))
+    print("blocked by libmodsecurity only:", " ".join(theirs_only))
+    print(f"{count} exchanges, blocked by both {both}, by ours only {len(ours_only)}, by libmodsecurity only {len(theirs_only)}")
+    return 1 if ours_only else 0
+
+
+def main(library, rules, file, level=None):
     with tempfile.TemporaryDirectory() as folder:
-        oracle = Oracle(library, readable(pathlib.Path(rules), pathlib.Path(folder)))
+        oracle = Oracle(library, readable(pathlib.Path(rules), pathlib.Path(folder), level or 4))
+    if level:
+        return compare_blocks(oracle, file)
     entries = known(pathlib.Path(__file__).with_name("differences.txt"))
     used = set()
     count, different, new, by_rule = 0, 0, 0, collections.Counter()
@@ -109,7 +143,7 @@ def main(library, rules, file):
         causes = words - SUMS if words - SUMS else words
         by_rule.update(causes)
         for entry in entries:
-            if entry[0] in causes and entry[1].fullmatch(exchange["name"]):
+            if entry[0] in causes and any(map(entry[1].fullmatch, names(exchange))):
                 used.add(entry)
                 causes.discard(entry[0])
         different += bool(words)

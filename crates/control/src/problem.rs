@@ -62,6 +62,8 @@ pub enum Reason {
     Invalid,
     /// The value of an annotation is invalid.
     Annotation,
+    /// The object's rules for a web application firewall do not compile.
+    FirewallRules,
     /// The object names something that does not exist or cannot be used.
     Missing,
     /// The object names a Secret that does not exist or cannot be used. The Secret is often created later:
@@ -90,6 +92,7 @@ impl Reason {
         match self {
             Self::Invalid => "Invalid",
             Self::Annotation => "AnnotationParsingFailed",
+            Self::FirewallRules => "FirewallRulesNotUsable",
             Self::Missing => "ReferenceNotUsable",
             Self::Secret => "SecretNotUsable",
             Self::Conflict => "Conflict",

@@ -252,6 +252,7 @@ fn what_may_come_later_is_no_reason_to_refuse() {
     let (refusal, warnings) = court.judge(
         "CREATE",
         &annotated(json!({
+            "nginx.ingress.kubernetes.io/enable-modsecurity": "true",
             "nginx.ingress.kubernetes.io/enable-owasp-core-rules": "true",
             "nginx.ingress.kubernetes.io/proxy-busy-buffers-size": "8k",
             "nginx.ingress.kubernetes.io/proxy-raed-timeout": "3",

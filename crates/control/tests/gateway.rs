@@ -6,10 +6,11 @@ mod each;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::translate::gateway::report::{Condition, GatewayReport, ListenerStatus, Subject};
-use control::{Options, Translation, load_at};
+use control::{Firewalls, Options, Translation, load_at};
 use model::{
     Access, Action, BackendTarget, Backends, ClusterId, Encryption, Host, Listener, Model, Protocol,
     RetryPolicy, Route, Timeouts,
@@ -56,6 +57,10 @@ fn options(text: &str) -> Options {
             }
             "http-port" => options.http_port = value.parse().unwrap(),
             "configmap" => options.configmap = Some(value.parse().unwrap()),
+            "waf-rules" => {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(value);
+                options.firewalls = Arc::new(Firewalls::load(&[folder]).unwrap());
+            }
             other => panic!("no option {other}"),
         }
     }
@@ -156,12 +161,17 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
 }
 
 fn describe_access(text: &mut String, access: &Access) {
-    let Access { unavailable, client_certificate, limits, quota, networks, basic, external, .. } = access;
+    let Access {
+        unavailable, firewall, client_certificate, limits, quota, networks, basic, external, ..
+    } = access;
     if client_certificate.is_some() {
         writeln!(text, "      {client_certificate:?}").unwrap();
     }
     if let Some(why) = unavailable {
         writeln!(text, "      closed: {why}").unwrap();
+    }
+    if let Some(firewall) = firewall {
+        writeln!(text, "      firewall of {:?}", firewall.rules).unwrap();
     }
     if let Some(limits) = limits {
         writeln!(text, "      limits {:?}, {:?} connections", limits.rates, limits.connections).unwrap();

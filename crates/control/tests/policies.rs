@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::translate::policy::fields::{self, Field};
-use control::{Options, Translation, load_at};
+use control::{Firewalls, Options, Translation, load_at};
 use model::{Action, Protocol, Route};
 use serde_json::{Map, Value, json};
 
@@ -20,6 +21,8 @@ type Annotations<'t> = &'t [(&'t str, &'t str)];
 
 const URL: (&str, &str) = ("auth-url", "http://auth.default.svc.cluster.local/check");
 const CACHE: (&str, &str) = ("cache", "true");
+const FIREWALL: Annotations = &[("enable-modsecurity", "true"), ("enable-owasp-core-rules", "true")];
+const KEYS: (&str, &str) = ("auth-api-keys", "keys");
 const FILES: (&str, &str) = ("files", "site");
 const PASSWORDS: Annotations = &[("auth-type", "basic"), ("auth-secret", "users")];
 const RATE: (&str, &str) = ("limit-rps", "5");
@@ -35,6 +38,9 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("abuse-key", "$http_x_api_key", &[]),
     ("allowlist-source-range", "10.0.0.0/8,192.0.2.1", &[]),
     ("auth-always-set-cookie", "true", &[URL]),
+    ("auth-api-key-header", "X-Key", &[KEYS]),
+    ("auth-api-key-parameter", "key", &[KEYS]),
+    ("auth-api-keys", "keys", &[]),
     ("auth-cache-duration", "200 7m", &[URL, ("auth-cache-key", "$http_cookie")]),
     ("auth-cache-key", "$http_cookie", &[URL]),
     ("auth-method", "POST", &[URL]),
@@ -68,7 +74,9 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("ejection", "off", &[]),
     ("enable-access-log", "false", &[]),
     ("enable-global-auth", "true", &[]),
+    ("enable-modsecurity", "true", &[]),
     ("enable-opentelemetry", "true", &[]),
+    ("enable-owasp-core-rules", "true", FIREWALL),
     ("files", "site", &[]),
     ("files-404", "/404.html", &[FILES]),
     ("files-cache-control", "max-age=60", &[FILES]),
@@ -85,6 +93,8 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("limit-shared", "true", &[REQUESTS]),
     ("limit-rate", "100", &[BUFFERED]),
     ("limit-rate-after", "10", &[BUFFERED, ("limit-rate", "100")]),
+    ("modsecurity-snippet", "SecRuleEngine On", FIREWALL),
+    ("modsecurity-transaction-id", "$req_id", FIREWALL),
     ("opentelemetry-operation-name", "buy", &[TRACED]),
     ("opentelemetry-trust-incoming-span", "false", &[TRACED]),
     ("overload", "enforce", &[]),
@@ -110,12 +120,30 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("satisfy", "any", &[("denylist-source-range", "192.0.2.0/24")]),
     ("slow-start", "20s", &[]),
     ("upstream-vhost", "inner.test", &[]),
+    ("waf-detection-paranoia-level", "3", &[("waf-mode", "On"), ("waf-paranoia-level", "2")]),
+    (
+        "waf-exclusions",
+        r#"[{"rules": [949110], "targets": ["ARGS:a"]}, {"path": {"value": "/a"}}]"#,
+        FIREWALL,
+    ),
+    ("waf-inbound-anomaly-threshold", "10", FIREWALL),
+    ("waf-mode", "On", &[]),
+    ("waf-outbound-anomaly-threshold", "10", FIREWALL),
+    ("waf-paranoia-level", "2", FIREWALL),
+    ("waf-request-body-limit", "1m", FIREWALL),
+    ("waf-request-body-no-files-limit", "64k", FIREWALL),
+    ("waf-response-body-limit", "1m", FIREWALL),
 ];
 
 /// The annotations that have an effect only with replicas.
 const OF_REPLICAS: &[&str] = &["cache-shared"];
 
 const COMMON: &str = r#"
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData: {reports: 01234567-89ab-cdef}
+---
 apiVersion: v1
 kind: Secret
 metadata: {name: users}
@@ -129,7 +157,11 @@ data: {X-Asked: "yes"}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
-data: {global-auth-url: "http://global.test/check", otlp-collector-host: "192.0.2.9"}
+data:
+  global-auth-url: "http://global.test/check"
+  otlp-collector-host: "192.0.2.9"
+  allow-snippet-annotations: "true"
+  annotations-risk-level: Critical
 ---
 apiVersion: v1
 kind: Service
@@ -167,6 +199,7 @@ fn load(documents: &[Value], text: &str) -> Translation {
     let file = folder.path().join("objects.yaml");
     let documents: Vec<_> = documents.iter().map(ToString::to_string).collect();
     std::fs::write(&file, format!("{COMMON}---\n{}\n---\n{text}", documents.join("\n---\n"))).unwrap();
+    let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/waf");
     let endpoint = |name: &str| format!("{name}:80=192.0.2.1:80").parse().unwrap();
     let options = Options {
         manifests: vec![file],
@@ -175,6 +208,7 @@ fn load(documents: &[Value], text: &str) -> Translation {
         has_cache: true,
         has_files_root: true,
         has_limit_redis: true,
+        firewalls: Arc::new(Firewalls::load(&[rules]).unwrap()),
         ..Options::default()
     };
     load_at(&options, now()).unwrap()
@@ -258,9 +292,11 @@ fn aspects(route: &Route) -> BTreeMap<&'static str, String> {
     add("tracing", &route.tracing);
     add("error pages", &route.error_pages);
     let access = route.access.as_deref().cloned().unwrap_or_default();
+    add("firewall", &access.firewall);
     add("limits", &access.limits);
     add("quota", &access.quota);
     add("networks", &access.networks);
+    add("keys", &access.api_keys);
     add("passwords", &access.basic);
     add("auth service", &access.external);
     add("satisfy", &access.satisfy);
@@ -332,5 +368,5 @@ fn examples_of_the_page_load() {
         assert_eq!(accepted, [true], "{block}");
         count += 1;
     }
-    assert_eq!(count, 8);
+    assert_eq!(count, 9);
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use control::Condition;
-use http_body_util::Full;
-use hyper::body::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -99,7 +99,11 @@ async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Con
     let service = service_fn(|request| {
         let (admin, place) = (&admin, &place);
         async move {
-            let mut response = place.answering(admin.reply(&request, peer)).await;
+            // A client that sends its body slowly counts as waiting.
+            let mut response = match admin.whole(request, peer).await {
+                Ok(request) => place.answering(admin.reply(&request, peer)).await,
+                Err(refusal) => refusal.map(Reply::from),
+            };
             response.body_mut().occupy(place);
             Ok::<_, Infallible>(response)
         }
@@ -108,13 +112,37 @@ async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Con
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
+/// Whether the body of a request counts: that of a request to explain.
+fn takes_body<B>(request: &Request<B>) -> bool {
+    request.method() == Method::POST && request.uri().path() == "/explain"
+}
+
 /// Binds the address of the server.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
     StdListener::bind(address)
 }
 
 impl Admin {
-    async fn reply<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Reply> {
+    /// A request with its body, if its target takes one and its client may ask for it.
+    async fn whole(
+        &self,
+        request: Request<Incoming>,
+        peer: IpAddr,
+    ) -> Result<Request<Bytes>, Response<Full<Bytes>>> {
+        let takes_body = takes_body(&request) && self.refuse(&request, peer).is_none();
+        let (head, body) = request.into_parts();
+        if !takes_body {
+            return Ok(Request::from_parts(head, Bytes::new()));
+        }
+        let is_too_long = body.size_hint().lower() > explain::BODY_BYTES_MAX as u64;
+        if !is_too_long && let Ok(body) = Limited::new(body, explain::BODY_BYTES_MAX).collect().await {
+            return Ok(Request::from_parts(head, body.to_bytes()));
+        }
+        let hint = format!("the body did not come, or has more than {} bytes\n", explain::BODY_BYTES_MAX);
+        Err(response(StatusCode::PAYLOAD_TOO_LARGE, TEXT, hint))
+    }
+
+    async fn reply(&self, request: &Request<Bytes>, peer: IpAddr) -> Response<Reply> {
         let path = request.uri().path();
         let mut response = match &self.console {
             Some(console) if console::is_path(path) => match self.refuse(request, peer) {
@@ -130,7 +158,7 @@ impl Admin {
         response
     }
 
-    async fn answer<B>(&self, request: &Request<B>, peer: IpAddr) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Bytes>, peer: IpAddr) -> Response<Full<Bytes>> {
         if let Some(refusal) = self.refuse(request, peer) {
             return refusal;
         }
@@ -142,7 +170,7 @@ impl Admin {
             "/status" => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(self.status()))),
             "/configuration" => self.configuration(),
             "/overload" => response(StatusCode::OK, JSON, overload::describe(&self.registry)),
-            "/explain" => self.explain(request.uri().query().unwrap_or_default()).await,
+            "/explain" => self.explain(request).await,
             "/cache/status" => self.cache_status(),
             "/cache/purge" => self.purge(request.uri().query().unwrap_or_default()).await,
             "/abuse" => self.abuse(),
@@ -180,6 +208,8 @@ impl Admin {
         let changes = matches!(path, "/cache/purge" | "/abuse/release");
         let (methods, allowed, hint): (&[Method], _, _) = if changes {
             (&[Method::POST], "POST", "this takes POST\n")
+        } else if path == "/explain" {
+            (&[Method::GET, Method::HEAD, Method::POST], "GET, HEAD, POST", "nothing can be changed here\n")
         } else {
             (&[Method::GET, Method::HEAD], "GET, HEAD", "nothing can be changed here\n")
         };
@@ -189,8 +219,8 @@ impl Admin {
             return Some(refused);
         }
         // A browser sends it with each POST, whatever page has made it do so.
-        if changes && request.headers().contains_key(ORIGIN) {
-            let hint = "nothing is changed for a web page\n";
+        if request.method() == Method::POST && request.headers().contains_key(ORIGIN) {
+            let hint = "nothing is changed or explained for a web page's POST\n";
             return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
         }
         let tells_of_tenants = changes
@@ -253,12 +283,12 @@ impl Admin {
     }
 
     /// Explains a request, on a thread of its own: a password may have to be checked for it.
-    async fn explain(&self, query: &str) -> Response<Full<Bytes>> {
+    async fn explain(&self, request: &Request<Bytes>) -> Response<Full<Bytes>> {
         let unusable = |error: &anyhow::Error| {
             response(StatusCode::BAD_REQUEST, TEXT, format!("{}\n", crate::in_one_line(error)))
         };
-        let question = match Question::of_query(query) {
-            Ok(question) => question,
+        let question = match Question::of_query(request.uri().query().unwrap_or_default()) {
+            Ok(question) => Question { body: request.body().clone(), ..question },
             Err(error) => return unusable(&error),
         };
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -6,7 +6,7 @@ use std::pin::{Pin, pin};
 use anyhow::{Context, bail};
 use http::uri::Authority;
 use http::{HeaderName, Method, Request, StatusCode, Uri};
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// A connection to an admin server, on which one question follows the other.
 pub(crate) struct Conversation {
-    sender: SendRequest<Empty<Bytes>>,
+    sender: SendRequest<Full<Bytes>>,
     connection: Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>,
     host: String,
 }
@@ -37,11 +37,21 @@ pub(crate) struct Address {
     authority: Authority,
 }
 
-/// Sends a request to the server at a URL, and reads its answer.
+/// Sends a request without a body to the server at a URL, and reads its answer.
 pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) -> anyhow::Result<A> {
+    ask_with(url, method, target, Bytes::new())
+}
+
+/// Sends a request to the server at a URL, and reads its answer.
+pub(crate) fn ask_with<A: DeserializeOwned>(
+    url: &str,
+    method: Method,
+    target: &str,
+    body: Bytes,
+) -> anyhow::Result<A> {
     let address = Address::of_url(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(async { address.connect().await?.ask(method, target).await });
+    let asked = runtime.block_on(async { address.connect().await?.send(method, target, None, body).await });
     asked.with_context(|| format!("cannot ask {url}"))?.read(url)
 }
 
@@ -85,23 +95,24 @@ impl Conversation {
         Ok(Self { sender, connection: Box::pin(connection), host: host.to_owned() })
     }
 
-    /// Sends a request, and reads its answer, whatever its status.
+    /// Sends a request without a body, and reads its answer, whatever its status.
     pub(crate) async fn ask(&mut self, method: Method, target: &str) -> anyhow::Result<Answer> {
-        self.ask_with(method, target, None).await
+        self.send(method, target, None, Bytes::new()).await
     }
 
-    /// The same with one more header.
-    pub(crate) async fn ask_with(
+    /// The same with a body and one more header.
+    pub(crate) async fn send(
         &mut self,
         method: Method,
         target: &str,
         header: Option<(HeaderName, &str)>,
+        body: Bytes,
     ) -> anyhow::Result<Answer> {
         let mut request = Request::builder().method(method).uri(target).header("host", &self.host);
         if let Some((name, value)) = header {
             request = request.header(name, value);
         }
-        let request = request.body(Empty::<Bytes>::new())?;
+        let request = request.body(Full::new(body))?;
         let talk = async {
             let response = self.sender.send_request(request).await?;
             let status = response.status();

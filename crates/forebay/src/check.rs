@@ -3,6 +3,7 @@
 
 mod page;
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
+use crate::rule_sets::RuleSets;
 
 /// The exit status says whether there is something to do: 0 for nothing, 1 for problems to look at. What
 /// cannot be read, and what holds nothing to judge, is an error.
@@ -96,6 +98,9 @@ fn as_text(translation: &Translation, report: &Report) -> anyhow::Result<String>
         text.push('\n');
         report.write(&mut text)?;
     }
+    if let Some(rule_sets) = RuleSets::of(&translation.model) {
+        writeln!(text, "\n{rule_sets}")?;
+    }
     Ok(text)
 }
 
@@ -120,5 +125,6 @@ fn as_json(translation: &Translation, report: &Report) -> Value {
         "migration": report,
         "routes": routes.collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
+        "firewall": RuleSets::of(&translation.model),
     })
 }

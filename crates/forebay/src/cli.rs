@@ -7,8 +7,10 @@ mod convert;
 mod kubectl;
 mod manifests;
 mod refusal;
+mod status;
 mod tools;
 mod top;
+mod waf;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -17,10 +19,10 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use control::old_version::OldVersion;
-use control::status::StatusOptions;
 use control::{EndpointOverride, NsName, Scope, Unenforced};
 use ipnet::IpNet;
 
+use crate::log_output::AuditLog;
 pub(crate) use crate::output::Output;
 use crate::{bench, demo, doctor, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
@@ -29,8 +31,10 @@ pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
 pub(crate) use manifests::{Manifests, Source, read_stdin};
 pub(crate) use refusal::explain;
+pub(crate) use status::Status;
 pub(crate) use tools::{Completions, Man, Payload};
 pub(crate) use top::{Top, Watching};
+pub(crate) use waf::{Engine, Expected, Waf, WafCommand, WafTest};
 
 /// A Kubernetes ingress controller with its own HTTP proxy: the ingress that costs no QPS.
 #[derive(Debug, Parser)]
@@ -57,7 +61,7 @@ pub(crate) enum Command {
     /// running Forebay. Sends no request. Exit status: 0 it is served, 1 it is refused or gets an error, 2
     /// unusable arguments.
     #[command(
-        after_help = "Examples:\n  forebay explain https://www.example.com/cart manifests/\n  forebay explain http://www.example.com/ --admin http://127.0.0.1:10254"
+        after_help = "Examples:\n  forebay explain https://www.example.com/cart manifests/\n  forebay explain http://www.example.com/ --admin http://127.0.0.1:10254\n  forebay explain https://www.example.com/api --header Content-Type:application/json --body order.json manifests/"
     )]
     Explain(Box<Explain>),
     /// Convert Ingresses to the Gateway API.
@@ -75,6 +79,9 @@ pub(crate) enum Command {
     /// List or release clients of a running Forebay that behave unlike all others.
     #[command(after_help = "Examples:\n  forebay abuse list\n  forebay abuse release --help")]
     Abuse(Abuse),
+    /// Try rules of the web application firewall.
+    #[command(after_help = "Examples:\n  forebay waf test --help")]
+    Waf(Waf),
     /// Measure what an ingress costs on this machine: a Pod, load and Forebay for half a minute. With --case,
     /// a field case.
     #[command(
@@ -268,6 +275,9 @@ pub(crate) struct Serve {
     /// own.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) upstream_source_address: Vec<IpAddr>,
+    /// Audit log of web application firewalls [default: where the access log goes].
+    #[arg(long, value_name = "FILE|stdout|stderr|off", value_parser = AuditLog::parse)]
+    pub(crate) waf_audit_log: Option<AuditLog>,
     /// Folder for buffered request bodies longer than client-body-buffer-size [default: none; bodies above 1
     /// MiB are streamed].
     #[arg(long, value_name = "PATH")]
@@ -336,42 +346,6 @@ pub(crate) struct Cluster {
     /// away at the start.
     #[arg(long, value_name = "PATH")]
     pub(crate) state_dir: Option<PathBuf>,
-}
-
-/// Options for writing to the cluster.
-#[derive(Args, Debug)]
-#[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
-pub(crate) struct Status {
-    /// Write addresses into the status of Ingresses. Off for a trial beside another controller.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
-    pub(crate) update_status: bool,
-    /// Clear the status when the last replica stops.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
-    pub(crate) update_status_on_shutdown: bool,
-    /// Seconds after which the status is checked again without a change.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub(crate) status_update_interval: u64,
-    /// Service whose addresses are written.
-    #[arg(long, value_name = "NAMESPACE/NAME", conflicts_with = "publish_status_address")]
-    pub(crate) publish_service: Option<NsName>,
-    /// Addresses and names that are written as they are.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) publish_status_address: Vec<String>,
-    /// Write internal addresses of nodes, where those of nodes are written.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub(crate) report_node_internal_ip_address: bool,
-    /// Name of the Lease that says which replica writes.
-    #[arg(long, value_name = "NAME", default_value = "ingress-controller-leader")]
-    pub(crate) election_id: String,
-    /// Time after which the Lease of a replica that has stopped expires.
-    #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "30s")]
-    pub(crate) election_ttl: Duration,
-    /// Have every replica write.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub(crate) disable_leader_election: bool,
-    /// Publish no Event when an Ingress is served.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub(crate) disable_sync_events: bool,
 }
 
 #[derive(Args, Debug)]
@@ -445,12 +419,15 @@ pub(crate) struct Asked {
     /// URL of the request: scheme, host, path and query. Without a scheme it is http://.
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// Method of the request.
-    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
-    pub(crate) method: String,
+    /// Method of the request [default: GET, or POST with --body].
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub(crate) method: Option<String>,
     /// Header of the request. May be given several times.
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
+    /// File with the request's body, for the web application firewall; its type is in a header.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body: Option<PathBuf>,
     /// Address of the client, or of the proxy that it comes through.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub(crate) client_ip: IpAddr,
@@ -555,24 +532,6 @@ impl ApiServer {
 impl Cluster {
     pub(crate) fn options(&self) -> control::ClusterOptions {
         control::ClusterOptions { scope: self.api_server.scope(), state_dir: self.state_dir.clone() }
-    }
-}
-
-impl Status {
-    pub(crate) fn options(&self, pod: Option<NsName>) -> StatusOptions {
-        StatusOptions {
-            update: self.update_status,
-            update_on_shutdown: self.update_status_on_shutdown,
-            interval: Duration::from_secs(self.status_update_interval),
-            publish_service: self.publish_service.clone(),
-            publish_address: self.publish_status_address.clone(),
-            report_node_internal_ip: self.report_node_internal_ip_address,
-            election_id: self.election_id.clone(),
-            election_ttl: self.election_ttl,
-            leader_election: !self.disable_leader_election,
-            sync_events: !self.disable_sync_events,
-            pod,
-        }
     }
 }
 

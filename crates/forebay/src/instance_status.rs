@@ -8,6 +8,8 @@ use doctor::{Finding, Verdict};
 use model::log::Output;
 use serde::{Deserialize, Serialize};
 
+use crate::rule_sets::RuleSets;
+
 /// Most problems that are listed, the worst first.
 const PROBLEMS_MAX: usize = 100;
 
@@ -32,6 +34,8 @@ pub(crate) struct InstanceStatus {
     pub(crate) problems: Problems,
     /// The worst finding of the doctor's checks; none where all are in order, or none has looked yet.
     pub(crate) finding: Option<WorstFinding>,
+    /// None without a web application firewall.
+    pub(crate) firewall: Option<RuleSets>,
     /// None before there is a configuration.
     pub(crate) access_log: Option<AccessLog>,
 }
@@ -76,6 +80,7 @@ impl InstanceStatus {
     /// Adds the figures of the objects and of the settings.
     pub(crate) fn set_objects(&mut self, translation: &Translation) {
         self.problems = Problems::of(&translation.problems);
+        self.firewall = RuleSets::of(&translation.model);
         self.access_log = Some(AccessLog::of(&translation.model.settings.access_log));
     }
 

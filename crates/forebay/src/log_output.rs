@@ -1,15 +1,58 @@
-//! Where the access logs go: standard output, a file, or a syslog server.
+//! Where the access logs and the audit log of firewalls go: standard output, a file, or a syslog server.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::sync::Arc;
 
+use anyhow::Context;
 use jiff::Zoned;
 use model::Settings;
 use model::log::Output;
+use observe::Registry;
 use observe::log::{self, Writer};
 
 use crate::machine;
+
+/// Where the audit log of firewalls goes. No rule decides that: rules are the tenants'.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AuditLog {
+    /// Where the access log goes.
+    #[default]
+    WithRequests,
+    Own(Output),
+    Off,
+}
+
+impl AuditLog {
+    /// Reads the value of `--waf-audit-log`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("a file, stdout, stderr or off is needed".to_owned()),
+            "off" => Ok(Self::Off),
+            "stdout" | "/dev/stdout" => Ok(Self::Own(Output::Stdout)),
+            "stderr" | "/dev/stderr" => Ok(Self::Own(Output::Stderr)),
+            path => Ok(Self::Own(Output::File(path.to_owned()))),
+        }
+    }
+
+    /// Fails where its file cannot be opened.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Self::Own(Output::File(path)) = self else { return Ok(()) };
+        append_to(path).map(drop).with_context(|| format!("--waf-audit-log {path}"))
+    }
+}
+
+/// Begins to write the logs, to standard output until they are redirected.
+pub(crate) fn begin(audit: &AuditLog, registry: &Arc<Registry>) -> io::Result<Writer> {
+    let writer = Writer::spawn(io::stdout(), registry)?;
+    match audit {
+        AuditLog::WithRequests => {}
+        AuditLog::Own(output) => writer.redirect_audit(open(output)),
+        AuditLog::Off => return Ok(writer.without_audit()),
+    }
+    Ok(writer)
+}
 
 /// Has the logs go where the settings say, if that is not where they go already.
 pub(crate) fn redirect(writer: &Writer, before: Option<&Settings>, settings: &Settings) {
@@ -29,15 +72,19 @@ fn open(output: &Output) -> log::Output {
     match output {
         Output::Stdout => Box::new(io::stdout()),
         Output::Stderr => Box::new(io::stderr()),
-        Output::File(path) => match File::options().append(true).create(true).open(path) {
+        Output::File(path) => match append_to(path) {
             Ok(file) => Box::new(file),
             Err(error) => {
-                tracing::error!(path, %error, "cannot write the access log there: it goes to standard output");
+                tracing::error!(path, %error, "cannot write the log there: it goes to standard output");
                 Box::new(io::stdout())
             }
         },
         Output::Syslog { host, port } => Box::new(Syslog::new(host, *port)),
     }
+}
+
+fn append_to(path: &str) -> io::Result<File> {
+    File::options().append(true).create(true).open(path)
 }
 
 /// Sends each line in a UDP datagram of its own, as nginx does: facility local7, severity info, tag `nginx`

@@ -30,6 +30,7 @@ mod output;
 mod payload;
 mod query;
 mod replicas;
+mod rule_sets;
 mod serve;
 mod server;
 mod shell;
@@ -38,6 +39,7 @@ mod tested;
 mod top;
 mod trouble;
 mod version;
+mod waf;
 mod webhook;
 
 use std::io::Write;
@@ -107,6 +109,7 @@ fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode>
         Command::Kubectl(options) => kubectl::run(*options),
         Command::Cache(options) => cache::run(options.command),
         Command::Abuse(options) => abuse::run(options.command),
+        Command::Waf(options) => waf::run(options.command),
         Command::Demo(options) => demo::run(&options),
         Command::PlainProxy(options) => demo::plain_proxy(&options),
         Command::Doctor(options) => doctor::run(options),

@@ -1,5 +1,7 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
+mod metrics;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,7 +22,7 @@ use control::status::ThisPod;
 use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
 use files::{Root, Store};
 use model::{ListenerId, ListenerKind};
-use observe::{BuildInfo, Controller, MetricsOptions, Registry, log::Writer};
+use observe::{Registry, log::Writer};
 use proxy::{ClosedPorts, Observer, Proxy};
 use routing::Snapshot;
 use tokio::signal::unix::{SignalKind, signal};
@@ -34,9 +36,9 @@ use crate::console::{Console, Replicas};
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
-use crate::{
-    fallback_certificate, guard, limit_redis, log_output, machine, replicas, trouble, version, webhook,
-};
+use crate::log_output::AuditLog;
+use crate::{fallback_certificate, guard, limit_redis, log_output, machine, replicas, trouble, webhook};
+use metrics::metrics_options;
 
 /// Environment variable with the log filter: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -284,6 +286,7 @@ struct Bootstrap {
     proxy: proxy::Options,
     admin: Arc<Admin>,
     annotations_prefix: Arc<str>,
+    audit_log: AuditLog,
     /// Connections of the webhook at a time.
     side_connections: usize,
 }
@@ -374,6 +377,8 @@ impl Bootstrap {
                 format!("--upstream-source-address {source} is not an address of this machine")
             })?;
         }
+        let audit_log = options.waf_audit_log.clone().unwrap_or_default();
+        audit_log.check()?;
         let body_folder = options.body_buffer_dir.as_deref().map(body_folder).transpose()?;
         let files = files(options)?;
         let workers = machine::worker_cpus(options.workers)?;
@@ -423,6 +428,7 @@ impl Bootstrap {
             },
             admin,
             annotations_prefix: options.reading.annotations_prefix.as_str().into(),
+            audit_log,
             side_connections: descriptors.side_connections,
         })
     }
@@ -472,7 +478,7 @@ fn admin_access(options: &cli::Serve) -> Access {
 impl Server {
     fn build(bootstrap: &Bootstrap, translation: &Arc<Translation>) -> anyhow::Result<Self> {
         let registry = Arc::clone(&bootstrap.registry);
-        let log = Writer::spawn(std::io::stdout(), &registry)?;
+        let log = log_output::begin(&bootstrap.audit_log, &registry)?;
         log_output::redirect(&log, None, &translation.model.settings);
         let snapshot = Arc::new(routing::compile(&translation.model, None, 1));
         let proxy = Proxy::start(&bootstrap.proxy, Arc::clone(&snapshot), &registry, &log)
@@ -551,30 +557,6 @@ fn report(problem: &Problem) {
         Severity::Error => tracing::error!("{problem}"),
         Severity::Warning => tracing::warn!("{problem}"),
         Severity::Notice => tracing::info!("{problem}"),
-    }
-}
-
-fn metrics_options(metrics: &cli::Metrics, reading: &cli::Reading) -> MetricsOptions {
-    let defaults = MetricsOptions::default();
-    let given = |list: &[f64], default: Vec<f64>| if list.is_empty() { default } else { list.to_vec() };
-    let variable = |name| std::env::var(name).unwrap_or_default();
-    MetricsOptions {
-        time_buckets: given(&metrics.time_buckets, defaults.time_buckets),
-        length_buckets: given(&metrics.length_buckets, defaults.length_buckets),
-        size_buckets: given(&metrics.size_buckets, defaults.size_buckets),
-        per_host: metrics.metrics_per_host,
-        per_undefined_host: metrics.metrics_per_undefined_host,
-        status_classes: metrics.report_status_classes,
-        controller: Controller {
-            namespace: variable("POD_NAMESPACE"),
-            class: reading.controller_class.clone(),
-            pod: variable("POD_NAME"),
-        },
-        build: BuildInfo {
-            release: version::RELEASE.to_owned(),
-            build: version::COMMIT.unwrap_or_default().to_owned(),
-            repository: String::new(),
-        },
     }
 }
 

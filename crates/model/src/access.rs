@@ -33,7 +33,8 @@ pub struct Access {
     pub basic: Option<BasicAuth>,
     /// Only clients that another service lets in.
     pub external: Option<ExternalAuth>,
-    /// Whether each of `networks`, `api_keys`, `basic` and `external` has to let a client in, or one of them suffices.
+    /// Whether each of `networks`, `api_keys`, `basic` and `external` has to let a client in, or one of them
+    /// suffices.
     pub satisfy: Satisfy,
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
 
@@ -20,6 +21,7 @@ pub struct RuleSet {
     rules: Arc<waf::Rules>,
     collections: Arc<waf::Collections>,
     digest: u64,
+    made: SystemTime,
 }
 
 impl RuleSet {
@@ -32,7 +34,13 @@ impl RuleSet {
                 digest = (digest ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
             }
         }
-        Self { rules, collections: Arc::new(waf::Collections::new(seed)), digest }
+        let collections = Arc::new(waf::Collections::new(seed));
+        Self { rules, collections, digest, made: SystemTime::now() }
+    }
+
+    /// The time at which the set was made.
+    pub fn made(&self) -> SystemTime {
+        self.made
     }
 
     /// The compiled rules.

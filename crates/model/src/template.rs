@@ -147,6 +147,11 @@ variables! {
     "upstream_status" => UpstreamStatus, "Status of the response, for each try.";
     "upstream_cache_status" => UpstreamCacheStatus, "What the cache did: HIT, MISS, EXPIRED, STALE, REVALIDATED, BYPASS.";
     "forebay_reason" => ForebayReason, "Why Forebay responded itself or broke the response off, as in `forebay_faults_total`.";
+    "forebay_waf_verdict" => ForebayWafVerdict, "The firewall's verdict: `passed`, `matched` where rules matched and the request went on, `blocked`; in logs alone.";
+    "forebay_waf_rule" => ForebayWafRule, "Id of the rule that blocked the request, or would have if the rules did more than report; in logs alone.";
+    "forebay_waf_score" => ForebayWafScore, "The inbound anomaly score of the core rules; in logs alone.";
+    "modsecurity_intervention" => ModsecurityIntervention, "`1` where the firewall blocked the request, otherwise `0`; in logs alone.";
+    "modsecurity_triggered_rules" => ModsecurityTriggeredRules, "Ids of the rules that matched, with commas; in logs alone.";
     "req_id" => ReqId, "The request's id, as in X-Request-ID.";
     "request_id" => RequestId, "The request's id, as in X-Request-ID.";
     "namespace" => Namespace, "Namespace of the Ingress or route.";

@@ -4,9 +4,9 @@
 //! Each worker writes its own cells with plain loads and stores; a scrape reads the cells of all workers and
 //! adds them up. Memory is allocated in advance, between requests: [`Recorder::make_room`].
 //!
-//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones and
-//! while a client watches requests ([`tail`]); reading a clock; IO, except for the threads that write the
-//! access log and send spans.
+//! Never in here: a lock or an allocation while a request is recorded, but for the spans of traced ones, for
+//! those that a firewall refuses ([`refusals`]), and while a client watches requests ([`tail`]); reading a
+//! clock; IO, except for the threads that write the access log and send spans.
 
 #[macro_use]
 mod table;
@@ -16,6 +16,7 @@ pub mod limits;
 pub mod log;
 mod metrics;
 mod reason;
+pub mod refusals;
 pub mod spans;
 pub mod tail;
 

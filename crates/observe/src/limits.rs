@@ -52,5 +52,11 @@ pub const TAIL_KEPT_MAX: usize = 100;
 /// The most words of a filter.
 pub const TAIL_WORDS_MAX: usize = 16;
 
+/// The most refused requests of firewalls that are kept for the console.
+pub const REFUSALS_MAX: usize = 200;
+
+/// The most matches of a refused request that are kept.
+pub const REFUSAL_MATCHES_MAX: usize = 16;
+
 /// The most bytes of a host or path that are shown.
 pub const TAIL_TEXT_BYTES_MAX: usize = 512;

@@ -21,6 +21,19 @@ pub struct Writer {
     queue: SyncSender<Full>,
     outputs: Arc<Mutex<Outputs>>,
     thread: JoinHandle<()>,
+    /// There is an audit log.
+    audits: bool,
+}
+
+/// A worker's ends of all logs.
+#[derive(Debug)]
+pub struct Sinks {
+    /// The log of requests.
+    pub requests: Sink,
+    /// The log of TCP connections and UDP sessions.
+    pub streams: Sink,
+    /// The audit log of firewalls; none if there is to be none.
+    pub audit: Option<Sink>,
 }
 
 /// The log that a line belongs to.
@@ -30,6 +43,8 @@ pub enum Kind {
     Requests,
     /// The log of TCP connections and UDP sessions.
     Streams,
+    /// The audit log of firewalls.
+    Audit,
 }
 
 /// An output, which gets whole lines at a time.
@@ -39,14 +54,18 @@ struct Outputs {
     requests: Output,
     /// The output of streams; none for the output of requests.
     streams: Option<Output>,
+    /// The output of the audit log; none for the output of requests.
+    audit: Option<Output>,
 }
 
 impl Outputs {
     fn of(&mut self, kind: Kind) -> &mut Output {
-        match (&mut self.streams, kind) {
-            (Some(streams), Kind::Streams) => streams,
-            _ => &mut self.requests,
-        }
+        let own = match kind {
+            Kind::Requests => None,
+            Kind::Streams => self.streams.as_mut(),
+            Kind::Audit => self.audit.as_mut(),
+        };
+        own.unwrap_or(&mut self.requests)
     }
 }
 
@@ -93,17 +112,39 @@ impl Writer {
     pub fn spawn(out: impl Write + Send + 'static, registry: &Arc<Registry>) -> io::Result<Self> {
         let (queue, full) = sync_channel(LOG_BUFFERS_WAITING_MAX);
         let registry = Arc::clone(registry);
-        let outputs = Arc::new(Mutex::new(Outputs { requests: Box::new(out), streams: None }));
+        let outputs = Arc::new(Mutex::new(Outputs { requests: Box::new(out), streams: None, audit: None }));
         let shared = Arc::clone(&outputs);
         let write = move || write_all(&shared, &full, &registry);
         let thread = thread::Builder::new().name("log".to_owned()).spawn(write)?;
-        Ok(Self { queue, outputs, thread })
+        Ok(Self { queue, outputs, thread, audits: true })
+    }
+
+    /// The same without an audit log, for sinks that are made from now on.
+    #[must_use]
+    pub fn without_audit(self) -> Self {
+        Self { audits: false, ..self }
     }
 
     /// Redirects the lines: those of requests, and those of TCP and UDP if they have another output. It waits
     /// for a running write. Lines that workers have collected and not yet handed over go to the new output.
     pub fn redirect(&self, requests: Output, streams: Option<Output>) {
-        *self.outputs.lock().unwrap_or_else(PoisonError::into_inner) = Outputs { requests, streams };
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        outputs.requests = requests;
+        outputs.streams = streams;
+    }
+
+    /// Gives the audit log an output of its own.
+    pub fn redirect_audit(&self, audit: Output) {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).audit = Some(audit);
+    }
+
+    /// The sinks for the worker of this recorder.
+    pub fn sinks(&self, recorder: &Recorder) -> Sinks {
+        Sinks {
+            requests: self.sink(Kind::Requests, recorder),
+            streams: self.sink(Kind::Streams, recorder),
+            audit: self.audits.then(|| self.sink(Kind::Audit, recorder)),
+        }
     }
 
     /// A sink for the worker of this recorder.

@@ -102,6 +102,7 @@ table! {
         "mirrors_dropped" => MirrorsDropped, "Copies of requests that were not sent.";
         "waf_passed" => FirewallPassed, "Requests of which no rule of their firewall matched that is logged.";
         "waf_matched" => FirewallMatched, "Requests of which rules matched, and that went on.";
+        "waf_exhausted" => FirewallExhausted, "Requests whose rules ran out of their budget of work.";
         "waf_blocked" => FirewallBlocked, "Requests that a rule refused, or whose response one refused.";
         "abuse_slowed" => AbuseSlowed, "Requests that waited since their client is far off the others.";
         "abuse_refused" => AbuseRefused, "Requests that were refused for that.";

@@ -78,6 +78,7 @@ reasons! {
         "header_denied" => HeaderDenied, "The User-Agent or Referer is blocked for all hosts.";
         "address_denied" => AddressDenied, "The client's address is not allowed by the route or by the whole proxy.";
         "firewall_denied" => FirewallDenied, "A rule of the route's web application firewall refused the request or its response.";
+        "firewall_exhausted" => FirewallExhausted, "The rules of the route's web application firewall would take too much CPU time for the request or its response.";
         "rate_limit" => RateLimit, "The client exceeds its rate limit.";
         "client_excess" => ClientExcess, "The Service is overloaded, and the client sends far more than others.";
         "client_connection_limit" => ClientConnectionLimit, "The client has reached its limit of concurrent requests.";

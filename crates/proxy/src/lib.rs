@@ -54,7 +54,7 @@ use clock::{Clock, Start};
 use count_exchange::{CountExchange, Parts, Replicas};
 use model::ListenerId;
 use observe::Registry;
-use observe::log::{Kind, Writer};
+use observe::log::Writer;
 use observe::spans::SpanExporter;
 use routing::Snapshot;
 use tokio::sync::watch;
@@ -241,7 +241,7 @@ impl Proxy {
             let thread =
                 WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks, announcements };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
-            let (sink, streams) = (log.sink(Kind::Requests, &recorder), log.sink(Kind::Streams, &recorder));
+            let sinks = log.sinks(&recorder);
             let (shared_pool, registry, sources) =
                 (Arc::clone(&shared_pool), Arc::clone(registry), options.source_addresses.clone());
             let (hostname, spans) = (Arc::from(options.hostname.as_str()), proxy.spans.sink());
@@ -249,7 +249,7 @@ impl Proxy {
             let run = move || {
                 let deadlines = Deadlines::new(clock.clone(), Arc::clone(&thread.ticks));
                 let pool = Pool::new(index, &clock, &deadlines, shared_pool, registry, Sources::new(sources));
-                let log = Log::new(sink, streams, hostname);
+                let log = Log::new(sinks, hostname);
                 let share = Share { index: index as u32, of: workers as u32 };
                 let parts = WorkerParts { clock, deadlines, pool, recorder, log, spans, share, shared };
                 listen::thread::run(thread, parts)

@@ -14,8 +14,8 @@ const FILE: &str = "FOREBAY_LEFT_OUT";
 /// Set to `true` by whatever runs tests for many people: there, every program can be had.
 const CI: &str = "CI";
 
-/// Whether a program is installed, for the test that this thread runs. If not, the test is left out, which is
-/// recorded.
+/// Whether a program, or a file or folder by its path, is installed, for the test that this thread runs. If
+/// not, the test is left out, which is recorded.
 ///
 /// # Panics
 ///
@@ -27,7 +27,11 @@ pub fn needs(program: &str) -> bool {
 /// [`needs`], for threads without the name of a test.
 pub fn needs_for(test: &str, program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    let is_there = env::split_paths(&path).any(|folder| is_in(&folder, program));
+    let is_there = if program.starts_with('/') {
+        Path::new(program).exists()
+    } else {
+        env::split_paths(&path).any(|folder| is_in(&folder, program))
+    };
     if !is_there {
         let is_ci = env::var(CI).is_ok_and(|value| value == "true");
         assert!(!is_ci, "{test} needs {program}, which `testing/programs` has installed in CI");

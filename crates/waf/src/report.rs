@@ -107,15 +107,41 @@ pub struct Report {
     pub audit: bool,
     /// The parts of the audit log's entry, as `SecAuditLogParts` and `ctl:auditLogParts` say.
     pub audit_parts: String,
+    /// Parts of the exchange for that entry; none if the audit log does not want it.
+    pub exchange: Option<Box<AuditParts>>,
+    /// The ids of all rules that matched, also of those that log nothing, if part `K` is wanted.
+    pub matched_rules: Vec<u64>,
     /// The highest severity of all matches, as `HIGHEST_SEVERITY` has it; 255 without a match.
     pub highest_severity: u8,
-    /// Bytes that prefilter, transformations and operators have read: a measure of the cost that does not
-    /// depend on the machine.
+    /// The work of prefilter, transformations and operators: a measure of the cost that does not depend on
+    /// the machine.
     pub work: u64,
     /// True if the bound of that work, or of the texts' bytes, was reached: the exchange is refused then.
     pub exhausted: bool,
     /// Values that the audit log masks, as `sanitiseArg` and its like say.
     pub masked: Vec<Masked>,
+}
+
+/// Parts of an exchange, as far as `SecAuditLogParts` wants them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditParts {
+    /// The request's body; none without one, or if the rules have not seen it.
+    pub request_body: Option<AuditBody>,
+    /// The headers of the response, as the rules saw them.
+    pub response_headers: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The response's body, as far as the rules saw it.
+    pub response_body: Option<AuditBody>,
+}
+
+/// A body, or its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditBody {
+    /// Its bytes, up to a bound.
+    pub content: Vec<u8>,
+    /// True if more bytes than these came.
+    pub is_cut: bool,
+    /// True for pairs of names and values, as in a query.
+    pub is_form: bool,
 }
 
 /// A value that the audit log masks.
@@ -128,6 +154,19 @@ pub struct Masked {
 }
 
 impl Report {
+    /// Whether the audit log masks a value of this kind and name.
+    pub fn is_masked(&self, place: Mask, name: &[u8]) -> bool {
+        self.masked.iter().any(|masked| masked.place == place && masked.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether the audit log masks the values of a match.
+    pub fn masks(&self, matched: &Match) -> bool {
+        matched.variables.iter().any(|variable| {
+            let name = variable.name.split(|byte| *byte == b':').next_back().unwrap_or_default();
+            self.is_masked(Mask::Matched, &variable.name) || self.is_masked(Mask::Argument, name)
+        })
+    }
+
     /// Adds a value that the audit log masks.
     pub(crate) fn mask(&mut self, place: Mask, name: Vec<u8>) {
         let masked = Masked { place, name };

@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
+use crate::exclusion::{Exclusion, PathExclusion};
 use crate::operators::{Operator, Order};
 use crate::prefilter::Prefilter;
 use crate::rule::{DefaultAction, Item, Link, Rule};
-use crate::seclang::Source;
+use crate::seclang::{Problem, Source};
 use crate::settings::Settings;
 use crate::tables::{FastMap, Groups, Names};
 use crate::template::number;
+use crate::variables::Variable;
 
 /// Operators that were compiled together, with their prefilter.
 pub(crate) struct Layer {
@@ -49,12 +51,25 @@ pub(crate) struct Test {
 }
 
 /// Sources around those of a base.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Around<'a> {
     /// Rules that stand before those of the base, such as exclusions by `ctl`.
     pub before: &'a [Source<'a>],
+    /// Rules that stand among those of the base.
+    pub inside: Option<Inside<'a>>,
     /// Rules that stand behind those of the base, such as `SecRuleRemoveById`.
     pub after: &'a [Source<'a>],
+    /// Exclusions from all of these rules.
+    pub exclusions: &'a [Exclusion],
+}
+
+/// Sources among those of a base.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'a> {
+    /// The source of the base in front of whose first rule they stand.
+    pub file: &'a str,
+    /// The texts, in the order in which their rules run.
+    pub sources: &'a [Source<'a>],
 }
 
 /// A compiled rule set.
@@ -66,13 +81,21 @@ pub struct Rules {
     items: Vec<Item>,
     phases: [Vec<Step>; 5],
     defaults: [DefaultAction; 5],
+    exclusions: Vec<PathExclusion>,
     words: usize,
+    notices: Vec<Problem>,
+    reads_xml_nodes: bool,
 }
 
 impl Rules {
     /// The settings of the directives.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Effects that accepted rules do not have, each with its place. Those of a base are not in it.
+    pub fn notices(&self) -> &[Problem] {
+        &self.notices
     }
 
     /// The number of rules; a chain is one.
@@ -99,12 +122,32 @@ impl Rules {
         layers: Vec<Arc<Layer>>,
         items: Vec<Item>,
         defaults: [DefaultAction; 5],
+        exclusions: Vec<PathExclusion>,
     ) -> Rules {
+        let links =
+            items.iter().flat_map(|item| if let Item::Rule(rule) = item { &rule.links[..] } else { &[] });
+        let mut targets = links.flat_map(|link| &link.targets.targets);
+        let reads_xml_nodes = targets.any(|target| target.variable == Variable::XmlNodes);
         let words = layers.iter().map(|layer| layer.prefilter.words()).sum();
-        let mut rules =
-            Rules { settings, names, groups, layers, items, phases: Default::default(), defaults, words };
+        let mut rules = Rules {
+            settings,
+            names,
+            groups,
+            layers,
+            items,
+            phases: Default::default(),
+            defaults,
+            exclusions,
+            words,
+            notices: Vec::new(),
+            reads_xml_nodes,
+        };
         rules.phases = std::array::from_fn(|index| rules.steps(index as u8 + 1));
         rules
+    }
+
+    pub(crate) fn with_notices(self, notices: Vec<Problem>) -> Rules {
+        Rules { notices, ..self }
     }
 
     fn steps(&self, phase: u8) -> Vec<Step> {
@@ -173,8 +216,18 @@ impl Rules {
         &self.defaults
     }
 
+    /// The exclusions that hold on some paths.
+    pub(crate) fn exclusions(&self) -> &[PathExclusion] {
+        &self.exclusions
+    }
+
     pub(crate) fn phase(&self, phase: u8) -> &[Step] {
         self.phases.get(usize::from(phase).wrapping_sub(1)).map_or(&[], Vec::as_slice)
+    }
+
+    /// True if a rule looks at elements, attributes or texts of XML one by one.
+    pub(crate) fn reads_xml_nodes(&self) -> bool {
+        self.reads_xml_nodes
     }
 
     /// Words of 64 bits that say which operators could match.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::limits::ARGUMENTS_MAX;
 use crate::operators::Pattern;
 use crate::transform::UnicodeMap;
 
@@ -111,7 +112,7 @@ impl Default for Settings {
             response_body_bytes_max: 512 << 10,
             response_body_limit_action: LimitAction::Reject,
             response_body_types: ["text/plain", "text/html", "text/xml"].map(str::to_owned).to_vec(),
-            arguments_max: 1_000,
+            arguments_max: ARGUMENTS_MAX,
             argument_separator: b'&',
             files_max: 100,
             cookies_version_1: false,

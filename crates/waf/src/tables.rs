@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::prefilter::ByteSet;
 use crate::transform::Transformation;
-use crate::triggers;
+use crate::triggers::Changes;
 use crate::variables::{Exclusion, Target, Variable};
 
 /// A map with a fast hash and no random state: keys come from rules.
@@ -102,9 +101,8 @@ pub(crate) struct Numbered {
     pub(crate) group: Group,
     /// The number of the group with the same targets and no transformations; its own if it has none.
     pub(crate) plain: u32,
-    /// The bytes of which a value needs one, or the transformations do not change it; `None` if that is not
-    /// known.
-    pub(crate) triggers: Option<ByteSet>,
+    /// The bits of the transformations.
+    pub(crate) changes: Changes,
     /// The groups with one target each whose values together are those of this group; empty for one target.
     pub(crate) parts: Box<[u32]>,
 }
@@ -122,9 +120,9 @@ impl Groups {
             self.number(Group { transformations, each: false, ..group.clone() })
         });
         let number = self.groups.len() as u32;
-        let triggers = triggers::of_all(&group.transformations);
+        let changes = Changes::of(&group.transformations);
         let plain = plain.unwrap_or(number);
-        self.groups.push(Numbered { group: group.clone(), plain, triggers, parts });
+        self.groups.push(Numbered { group: group.clone(), plain, changes, parts });
         self.numbers.insert(group, number);
         number
     }

@@ -3,7 +3,7 @@
 //! Never in here: transformations.
 
 use crate::prefilter::ByteSet;
-use crate::transform::Transformation;
+use crate::transform::{TRANSFORMATIONS, Transformation};
 
 const fn set(bytes: &[u8]) -> ByteSet {
     ByteSet::constant(bytes)
@@ -19,11 +19,11 @@ const AMPERSAND: ByteSet = set(b"&");
 const BACKSLASH: ByteSet = set(b"\\");
 const COMMENT: ByteSet = set(b"/*-#<>!");
 const COMMAND: ByteSet = set(b"\\\"'^/,; \t\r\n\x0b\x0c(ABCDEFGHIJKLMNOPQRSTUVWXYZ\x85\xa0");
-const PATH: ByteSet = set(b"/.\\");
+const PATH: ByteSet = set(b"/\\");
 const HEX: ByteSet = set(b"0");
 
 /// The bytes of which a text needs one, or the transformation changes nothing; `None` if that is not known.
-pub(crate) fn of(transformation: Transformation) -> Option<&'static ByteSet> {
+const fn of(transformation: Transformation) -> Option<&'static ByteSet> {
     use Transformation as T;
     Some(match transformation {
         T::Lowercase => &UPPER,
@@ -42,23 +42,76 @@ pub(crate) fn of(transformation: Transformation) -> Option<&'static ByteSet> {
     })
 }
 
-/// The bytes of which a text needs one, or none of the transformations changes anything.
-pub(crate) fn of_all(transformations: &[Transformation]) -> Option<ByteSet> {
-    let mut sets = transformations.iter().map(|&transformation| of(transformation));
-    sets.try_fold(ByteSet::default(), |all, set| set.map(|set| all.union(set)))
+/// The transformations that may change a text, a bit for each; those about which nothing is known have one
+/// bit in common, which all texts have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes(u64);
+
+impl Changes {
+    const UNKNOWN: Changes = Changes(1 << 63);
+
+    const fn of_transformation(transformation: Transformation) -> Changes {
+        if of(transformation).is_some() { Changes(1 << transformation as u64) } else { Changes::UNKNOWN }
+    }
+
+    /// The bits of some transformations.
+    pub(crate) fn of(transformations: &[Transformation]) -> Changes {
+        let changes = |sum: Changes, &transformation: &Transformation| {
+            sum.union(Changes::of_transformation(transformation))
+        };
+        transformations.iter().fold(Changes::default(), changes)
+    }
+
+    /// The bits of a text.
+    pub(crate) fn in_text(text: &[u8]) -> Changes {
+        // A path that is the current folder, and nothing else, becomes empty.
+        let path = if text == b"." { Changes::of(&PATHS) } else { Changes::default() };
+        text.iter().fold(Changes::UNKNOWN.union(path), |sum, &byte| sum.union(BY_BYTE[usize::from(byte)]))
+    }
+
+    pub(crate) const fn union(self, other: Changes) -> Changes {
+        Changes(self.0 | other.0)
+    }
+
+    /// True if a transformation is in both.
+    pub(crate) fn meets(self, other: Changes) -> bool {
+        self.0 & other.0 != 0
+    }
 }
+
+const PATHS: [Transformation; 2] = [Transformation::NormalizePath, Transformation::NormalizePathWin];
+
+/// The transformations that may change a text with a byte.
+const BY_BYTE: [Changes; 256] = {
+    let mut table = [Changes(0); 256];
+    let mut entry = 0;
+    while entry < TRANSFORMATIONS.len() {
+        let transformation = TRANSFORMATIONS[entry].transformation;
+        if let Some(set) = of(transformation) {
+            let mut byte = 0;
+            while byte < 256 {
+                if set.contains(byte as u8) {
+                    table[byte] = table[byte].union(Changes::of_transformation(transformation));
+                }
+                byte += 1;
+            }
+        }
+        entry += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transform::{TRANSFORMATIONS, apply};
+    use crate::transform::apply;
     use proptest::prelude::*;
     use std::borrow::Cow;
 
     fn check(text: &[u8]) -> Result<(), TestCaseError> {
-        let bytes = ByteSet::of(text);
+        let changes = Changes::in_text(text);
         for entry in TRANSFORMATIONS {
-            if of(entry.transformation).is_some_and(|set| !set.meets(&bytes)) {
+            if !changes.meets(Changes::of(&[entry.transformation])) {
                 let out = apply(entry.transformation, Cow::Borrowed(text), None);
                 prop_assert_eq!(&out[..], text, "{}", entry.name);
             }

@@ -83,6 +83,26 @@ fn long_bodies_have_a_volume_where_the_values_say() {
 }
 
 #[test]
+fn rules_of_the_firewall_are_the_images_or_those_of_a_volume() {
+    let usual = container(&rendered("", &["controller.waf.mode=On"]));
+    assert!(!arguments(&usual).iter().any(|argument| argument.starts_with("--waf-")), "{usual}");
+    let objects = rendered("waf-values.yaml", &[]);
+    let container = container(&objects);
+    assert!(arguments(&container).contains(&"--waf-rules=/etc/forebay/waf"), "{container}");
+    assert!(arguments(&container).contains(&"--waf-unenforced=serve"), "{container}");
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert!(
+        mounts.contains(&json!({"name": "waf-rules", "mountPath": "/etc/forebay/waf", "readOnly": true}))
+    );
+    let volumes = &objects.get("Deployment", "forebay-controller")["spec"]["template"]["spec"]["volumes"];
+    let volume = json!({"name": "waf-rules", "configMap": {"name": "core-rules"}});
+    assert!(volumes.as_array().unwrap().contains(&volume), "{volumes}");
+    let settings = &objects.get("ConfigMap", "forebay-controller")["data"];
+    assert_eq!(settings["forebay-waf-mode"], "DetectionOnly");
+    assert_eq!(settings["enable-owasp-modsecurity-crs"], "true");
+}
+
+#[test]
 fn secrets_are_read_where_the_values_say() {
     let namespaces = |objects: &Objects| -> Vec<String> {
         let bindings = objects.of_kind("RoleBinding").filter(|it| it["roleRef"]["name"] == "forebay-secrets");

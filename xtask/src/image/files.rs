@@ -2,7 +2,7 @@
 //! no system below it.
 //!
 //! Two layers, so that a new binary with the same dependencies is one of them. Must not be in here: the
-//! format (`layout`).
+//! format (`layout`), and the layer of rules (`core_rules`).
 
 use std::fmt::Write;
 

@@ -7,12 +7,13 @@
 
 mod bundle;
 mod container;
+mod core_rules;
 mod files;
 mod layout;
 mod trial;
 mod unpack;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -21,6 +22,7 @@ use crate::dist::documents::Documents;
 use crate::dist::output::Output;
 use crate::dist::release::Release;
 use crate::dist::target::{Architecture, Binary, Target};
+use core_rules::CoreRules;
 use layout::{Image, Layout};
 
 pub(crate) use trial::{Arguments as TestArguments, run as test};
@@ -33,6 +35,9 @@ pub(crate) struct Arguments {
     /// Name and tag [default: forebay and the version].
     #[arg(long, value_name = "NAME:TAG")]
     name: Option<String>,
+    /// The unpacked Go module with the OWASP core rules [default: what testing/waf pins, by Go].
+    #[arg(long, value_name = "DIR")]
+    core_rules: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -40,10 +45,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let release = what.release()?;
     let name = arguments.name.clone().unwrap_or_else(|| format!("forebay:{}", release.version));
     let output = Output::open(&what.output)?;
+    let core_rules = CoreRules::find(arguments.core_rules.as_deref())?;
+    println!("OWASP core rules {}", core_rules.version);
     let images: Vec<_> = what
         .binaries(&release)?
         .iter()
-        .map(|(target, binary)| build(&release, *target, binary))
+        .map(|(target, binary)| build(&release, *target, binary, &core_rules))
         .collect::<Result<_>>()?;
     for image in &images {
         let one = Layout { release: &release, name: &name, images: std::slice::from_ref(image) };
@@ -60,9 +67,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The image of a binary.
-fn build(release: &Release, target: Target, binary: &Binary) -> Result<Image> {
+fn build(release: &Release, target: Target, binary: &Binary, core_rules: &CoreRules) -> Result<Image> {
     let documents = Documents::find(release, target)?;
+    let rules = format!("OWASP core rules {}", core_rules.version);
     let layers = [
+        (&*rules, core_rules.files.clone()),
         ("users, certificate authorities, licences", files::base(&documents)),
         ("the binary", files::binary(binary, &documents)),
     ];

@@ -26,7 +26,7 @@ const STICKY_REQUESTS: u64 = 20;
 
 /// A feature by name, with the values that its file has places for.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Feature {
+pub(crate) struct Feature {
     name: String,
     #[serde(flatten)]
     values: BTreeMap<String, Value>,
@@ -45,6 +45,11 @@ pub(crate) struct Case {
     /// How many requests these get for each that is answered: the least, and the most.
     #[serde(skip_serializing)]
     pub(super) asked_besides: [f64; 2],
+    /// The method of the load; `None` for GET.
+    #[serde(skip_serializing)]
+    pub(super) method: Option<String>,
+    #[serde(skip_serializing)]
+    pub(super) body: String,
     #[serde(skip_serializing)]
     pub(super) headers: BTreeMap<String, String>,
     /// Texts that take turns in path and headers.
@@ -74,7 +79,7 @@ pub(crate) struct Case {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Nginx {
-    /// Modules of the unstable suite, by file.
+    /// Modules of the unstable suite by file, or of another nginx by path.
     modules: Vec<String>,
     http: String,
     /// In the group of the backend's servers.
@@ -144,18 +149,18 @@ pub(crate) struct Scene<'a> {
 
 impl Feature {
     /// One of this name, without values.
-    pub(super) fn named(name: &str) -> Feature {
+    pub(crate) fn named(name: &str) -> Feature {
         Feature { name: name.into(), values: BTreeMap::new() }
     }
 
     /// The same with a value.
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Feature {
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Feature {
         self.values.insert(name.into(), value.into());
         self
     }
 
     /// The feature under a load for `path`.
-    pub(super) fn case(self, path: &str) -> Result<Case> {
+    pub(crate) fn case(self, path: &str) -> Result<Case> {
         let file = format!("peers/features/{}.yaml", self.name);
         let files = target_folder()?.join("peers-files");
         let context = self

@@ -113,6 +113,9 @@ figures! {
     /// Calls of the kernel, and waits for it.
     SystemCalls: "system calls/request", 2;
     WakeUps: "wake-ups/request", 2;
+    /// CPU microseconds per request without a firewall, and what the firewall adds.
+    CpuPlain: "CPU us/request, no firewall", 1;
+    CpuAdded: "CPU us/request of the firewall", 1;
     /// Percent of the contents that are left of them.
     LeftPercent: "% of the bytes left", 1;
 }

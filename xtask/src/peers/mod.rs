@@ -25,14 +25,14 @@ use crate::interrupt::Interrupt;
 use crate::machine::{self, Cpus};
 use crate::measured::page::Block;
 use crate::measured::{PAGE, check_names, without};
-use crate::proxies::forebay_binary;
+use crate::proxies::forebay_of;
 use certificate::Certificates;
 use figures::{Figures, Results};
 use measure::Bench;
 use workload::{Group, Workload, groups};
 
-pub(crate) use feature::HOST;
-pub(crate) use proxy::{Ingress, Peer};
+pub(crate) use feature::{Feature, HOST};
+pub(crate) use proxy::{Ingress, Peer, Setup};
 
 /// The page with the table that sums up the figures of [`PAGE`].
 const SUMMARY_PAGE: &str = "docs/performance.md";
@@ -63,6 +63,9 @@ pub(crate) struct Arguments {
     /// there.
     #[arg(long)]
     write: bool,
+    /// The profile of Forebay's binary. Figures of another one than `release` say nothing.
+    #[arg(long, default_value = "release", conflicts_with = "write")]
+    profile: String,
 }
 
 /// Why a peer is not measured.
@@ -95,7 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let workloads: Vec<_> = jobs.iter().map(|job| job.workload).collect();
     tools::check(&workloads)?;
     if peers.contains(&Peer::Forebay) {
-        forebay_binary().context("or leave it out: --without forebay")?;
+        forebay_of(&arguments.profile).context("or leave it out: --without forebay")?;
     }
     let missing = leave_out_missing(&mut peers, &workloads);
     let folder = tempfile::tempdir()?;
@@ -146,6 +149,7 @@ fn prepare<'a>(folder: &'a TempDir, arguments: &Arguments) -> Result<Bench<'a>> 
         zipf_objects: arguments.zipf_objects as usize,
         disk_gib: arguments.disk_gib,
         folder: folder.path(),
+        profile: arguments.profile.clone(),
         certificates: Certificates::make(HOST, folder.path())?,
         interrupt: Interrupt::install()?,
     })

@@ -33,6 +33,8 @@ pub(crate) enum Peer {
     /// `bench::relay`: the floor.
     Relay,
     Nginx,
+    /// For web application firewalls only.
+    NginxModsecurity,
     Haproxy,
     /// For caches only.
     Varnish,
@@ -84,6 +86,8 @@ pub(crate) struct Setup<'a> {
     #[serde(skip)]
     pub(crate) cpus: Vec<usize>,
     pub(crate) workers: usize,
+    /// The profile of Forebay's binary; `None` for that which ships.
+    pub(crate) profile: Option<String>,
     pub(crate) logs: bool,
     /// The cap on idle upstream connections; `None` for Forebay's automatic one, for none in `HAProxy`, and
     /// for 512 in the others but Envoy, which has no such cap.

@@ -19,6 +19,7 @@ struct Tool {
 
 const TOOLS: &[Tool] = &[
     Tool { program: "varnishd", version_flag: "-V", package: "varnish" },
+    Tool { program: "nginx", version_flag: "-v", package: "libnginx-mod-http-modsecurity" },
     Tool { program: "wrk", version_flag: "-v", package: "wrk" },
     Tool { program: "h2load", version_flag: "--version", package: "nghttp2-client" },
     Tool { program: "perf", version_flag: "--version", package: "linux-perf" },

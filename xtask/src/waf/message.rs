@@ -97,7 +97,7 @@ impl Message {
     /// Leaves of the body what a server takes for it: nothing without `Content-Length` and
     /// `Transfer-Encoding`.
     fn frame(&mut self) {
-        if self.value("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"chunked")) {
+        if self.is_chunked() {
             self.body = unchunked(&self.body);
             return;
         }
@@ -119,6 +119,21 @@ impl Message {
     pub(super) fn value(&self, name: &str) -> Option<&[u8]> {
         let header = self.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name.as_bytes()));
         header.map(|header| header.value.as_slice())
+    }
+
+    /// The body as it is sent.
+    pub(super) fn framed_body(&self) -> Vec<u8> {
+        if !self.is_chunked() {
+            return self.body.clone();
+        }
+        let size = format!("{:x}\r\n", self.body.len());
+        let chunk =
+            if self.body.is_empty() { Vec::new() } else { [size.as_bytes(), &self.body, b"\r\n"].concat() };
+        [&chunk[..], b"0\r\n\r\n"].concat()
+    }
+
+    fn is_chunked(&self) -> bool {
+        self.value("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case(b"chunked"))
     }
 
     /// The head as it is sent.
@@ -235,6 +250,7 @@ mod tests {
             "{encoded_request: UE9TVCAvIEhUVFAvMS4xDQpUcmFuc2Zlci1FbmNvZGluZzogY2h1bmtlZA0KDQozDQpIaSANCjMNCkNSUw0KMA0KDQo=}",
         );
         assert_eq!(message.body, b"Hi CRS");
+        assert_eq!(message.framed_body(), b"6\r\nHi CRS\r\n0\r\n\r\n");
         assert_eq!(message.version, b"HTTP/1.1");
     }
 }

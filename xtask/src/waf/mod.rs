@@ -5,7 +5,10 @@
 //! pins.
 
 mod backend;
+mod beside;
 mod check;
+mod hostile;
+mod many;
 mod message;
 mod ordinary;
 mod record;
@@ -30,6 +33,9 @@ use trial::Failure;
 /// The Go module that has the rules and the tests.
 const MODULE: &str = "github.com/corazawaf/coraza-coreruleset/v4";
 
+/// The level of paranoia of the tests, as `testing/waf/setup.conf` has it.
+const LEVEL: u8 = 4;
+
 /// Options of `cargo xtask waf`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -42,15 +48,31 @@ pub(crate) struct Arguments {
     /// The folder of the tests, instead of the pinned module's.
     #[arg(long, value_name = "DIR")]
     tests: Option<PathBuf>,
+    /// Measures a thousand Ingresses behind the rules instead, in memory, start and change.
+    #[arg(long, conflicts_with_all = ["only", "record"])]
+    many: bool,
+    /// The binary of this profile of Cargo is measured or compared; it must have been built.
+    #[arg(long, value_name = "PROFILE", default_value = "release")]
+    profile: String,
     /// Writes each exchange with the rules that matched into this file, for testing/waf/oracle.py.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Adds this number of ordinary requests to that file.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     ordinary: u64,
+    /// Sends the requests to Debian's nginx with its package libnginx-mod-http-modsecurity and to the binary,
+    /// both with the rules of its package modsecurity-crs, and compares whether they are refused.
+    #[arg(long, conflicts_with_all = ["rules", "record"])]
+    beside_nginx: bool,
+    /// The level of paranoia; without it 4, as the tests want it, and 1 beside nginx.
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=4))]
+    level: Option<u8>,
+    /// Plays requests that are meant to cost much as well, at paranoia levels 1 and 2.
+    #[arg(long)]
+    hostile: bool,
 }
 
-/// A test that cannot pass, in `testing/waf/exceptions.yaml`.
+/// A test that is known to differ, in a file of `testing/waf`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
@@ -63,16 +85,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         (Some(_), Some(_)) => PathBuf::new(),
         _ => module()?,
     };
-    let rules = rules::compile(&arguments.rules.clone().unwrap_or_else(|| module.join("rules")))?;
+    let folder = arguments.rules.clone().unwrap_or_else(|| module.join("rules"));
+    if arguments.many {
+        return many::measure(&arguments.profile, &folder);
+    }
+    if arguments.hostile {
+        hostile::play(&folder)?;
+    }
     let mut tests = suite::load(&arguments.tests.clone().unwrap_or_else(|| module.join("tests")))?;
     if let Some(only) = &arguments.only {
         tests.retain(|test| test.is(only));
     }
     ensure!(!tests.is_empty(), "there is no such test");
+    if arguments.beside_nginx {
+        let known = exceptions("testing/waf/beside-nginx.yaml")?;
+        let verdicts = beside::Verdicts::of(
+            &tests,
+            arguments.ordinary,
+            arguments.level.unwrap_or(1),
+            &arguments.profile,
+        )?;
+        return Ok(beside::told(&verdicts, &known));
+    }
+    let rules = rules::compile(&folder, arguments.level.unwrap_or(LEVEL))?;
     if let Some(file) = &arguments.record {
         record::write(file, &tests, arguments.ordinary, &rules)?;
+        if arguments.level.is_some() {
+            return Ok(ExitCode::SUCCESS);
+        }
     }
-    let exceptions = exceptions()?;
+    let exceptions = exceptions("testing/waf/exceptions.yaml")?;
     let failures = play(&tests, &rules);
     let mut unexpected = 0;
     for failure in failures.values().filter(|failure| !exceptions.contains_key(&failure.test)) {
@@ -94,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// The folder of the Go module, fetched if it is not in Go's cache.
-fn module() -> Result<PathBuf> {
+pub(crate) fn module() -> Result<PathBuf> {
     #[derive(Deserialize)]
     struct Module {
         #[serde(rename = "Dir")]
@@ -106,9 +148,9 @@ fn module() -> Result<PathBuf> {
     Ok(module.folder)
 }
 
-/// The list of tests that cannot pass, by test.
-fn exceptions() -> Result<BTreeMap<String, String>> {
-    let path = root().join("testing/waf/exceptions.yaml");
+/// A list of tests that are known to differ, by test.
+fn exceptions(file: &str) -> Result<BTreeMap<String, String>> {
+    let path = root().join(file);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let list: Vec<Exception> = serde_saphyr::from_str(&text).with_context(|| path.display().to_string())?;
     for exception in &list {

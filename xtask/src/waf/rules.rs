@@ -23,8 +23,18 @@ impl Files for Folder {
     }
 }
 
-/// Compiles `@coraza.conf-recommended`, `@crs-setup.conf.example` and all of `@owasp_crs`.
-pub(super) fn compile(folder: &Path) -> Result<Arc<Rules>> {
+/// The level of paranoia in the settings of the tests.
+const LEVEL: &str = "tx.blocking_paranoia_level=4";
+
+/// Compiles the core rules with the settings of their tests, at a level of paranoia.
+pub(super) fn compile(folder: &Path, level: u8) -> Result<Arc<Rules>> {
+    let setup = root().join("testing/waf/setup.conf");
+    let text = fs::read_to_string(&setup).with_context(|| setup.display().to_string())?;
+    compile_with(folder, &text.replace(LEVEL, &format!("{}{level}", LEVEL.trim_end_matches('4'))))
+}
+
+/// Compiles `@coraza.conf-recommended`, the text of a setup, `@crs-setup.conf.example` and `@owasp_crs`.
+pub(super) fn compile_with(folder: &Path, setup: &str) -> Result<Arc<Rules>> {
     let rules = folder.join("@owasp_crs");
     let mut names: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(&rules).with_context(|| rules.display().to_string())? {
@@ -34,14 +44,14 @@ pub(super) fn compile(folder: &Path) -> Result<Arc<Rules>> {
         }
     }
     names.sort();
-    let setup = root().join("testing/waf/setup.conf");
-    let first = [folder.join("@coraza.conf-recommended"), setup, folder.join("@crs-setup.conf.example")];
+    let first = [folder.join("@coraza.conf-recommended"), folder.join("@crs-setup.conf.example")];
     let mut files = Vec::new();
     for path in first.iter().chain(&names) {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         files.push((name, text));
     }
+    files.insert(1, ("setup.conf".to_owned(), setup.to_owned()));
     let sources: Vec<_> = files.iter().map(|(name, text)| Source { name, text }).collect();
     match Rules::compile(&sources, &Folder(rules)) {
         Ok(rules) => Ok(Arc::new(rules)),

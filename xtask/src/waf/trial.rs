@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ::waf::{Collections, Connection, Report, RequestLine, Rules, Transaction, Verdict};
+use ::waf::{Collections, Connection, Exchange, Report, RequestLine, Rules, Verdict};
 use wire::h1::{Fields, RequestLimits, parse_request};
 
 use super::backend::Response;
@@ -77,37 +77,32 @@ pub(super) fn exchange(message: &Message, response: &Response, rules: &Arc<Rules
         unix_time: UNIX_MICROS,
         seed: 1,
     };
-    let mut transaction = Transaction::new(Arc::clone(rules), Arc::new(Collections::new(1)), connection);
     let protocol = message.protocol();
-    let line = RequestLine { method: &message.method, target: &message.target, protocol: &protocol };
-    let mut verdict = transaction.request_head(line, pairs(&message.headers));
-    if verdict.passes() && transaction.request_body_limit().is_some() {
-        verdict = transaction.request_body(&message.body);
-    }
-    if verdict.passes() {
-        verdict = transaction.request_end();
-    }
-    if verdict.passes() {
-        verdict = transaction.response_head(response.status, "HTTP/1.1", pairs(&response.headers));
-        if verdict.passes() && transaction.response_body_limit().is_some() {
-            transaction.response_body(&response.body);
-        }
-        if verdict.passes() {
-            verdict = transaction.response_end();
-        }
-    }
+    let (headers, response_headers) = (pairs(&message.headers), pairs(&response.headers));
+    let exchange = Exchange {
+        line: RequestLine { method: &message.method, target: &message.target, protocol: &protocol },
+        headers: &headers,
+        body: &message.body,
+        response: Some(::waf::Response {
+            status: response.status,
+            protocol: "HTTP/1.1",
+            headers: &response_headers,
+            body: &response.body,
+        }),
+    };
+    let ::waf::Outcome { verdict, report, .. } =
+        exchange.play(rules, &Arc::new(Collections::new(1)), connection);
     let status = match verdict {
         Verdict::Pass => response.status,
         Verdict::Deny { status, .. } | Verdict::Redirect { status, .. } => status,
         Verdict::Drop { .. } => 0,
     };
-    let report = transaction.finish();
     let rules = logged(&report).map(|found| found.rule).collect();
     Outcome { status, rules, log: log(&report), is_exhausted: report.exhausted }
 }
 
-fn pairs(headers: &[Header]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    headers.iter().map(|header| (header.name.as_slice(), header.value.as_slice()))
+fn pairs(headers: &[Header]) -> Vec<::waf::Header<'_>> {
+    headers.iter().map(|header| (header.name.as_slice(), header.value.as_slice())).collect()
 }
 
 fn logged(report: &Report) -> impl Iterator<Item = &::waf::report::Match> {

@@ -115,6 +115,7 @@ fn weight_of(reason: Reason) -> Weight {
     match reason {
         Reason::Invalid
         | Reason::Annotation
+        | Reason::FirewallRules
         | Reason::Undecodable
         | Reason::Forbidden
         | Reason::Conflict

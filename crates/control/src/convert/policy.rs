@@ -123,14 +123,12 @@ impl Settings {
 
 /// Whether an annotation restricts access.
 fn is_access(name: &str) -> bool {
-    fields::of_annotation(name).is_some_and(|field| ["access", "auth"].contains(&field.section.name))
+    fields::of_annotation(name).is_some_and(|field| ["access", "auth", "waf"].contains(&field.section.name))
 }
 
 /// Whether an annotation without a counterpart restricts access, so that its loss would admit clients.
 fn guards(name: &str, text: &str) -> bool {
     let is_snippet = name.ends_with("-snippet");
     let words = ["deny", "allow", "auth", "return", "limit"];
-    name.starts_with("auth-tls-")
-        || name == "enable-modsecurity" && text.trim() == "true"
-        || is_snippet && words.iter().any(|word| text.contains(word))
+    name.starts_with("auth-tls-") || is_snippet && words.iter().any(|word| text.contains(word))
 }

@@ -86,6 +86,17 @@ impl Folder {
         self.core.iter().map(|name| (&**name, &*self.files[name]))
     }
 
+    /// The file of the first core rules, behind their setup; none without core rules.
+    pub(super) fn first_rules(&self) -> Option<&str> {
+        let is_setup = |name: &&String| base_name(name).contains("crs-setup");
+        self.core.iter().find(|name| !is_setup(name)).map(String::as_str)
+    }
+
+    /// Whether a name is that of a file in the folders.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
     /// The default settings, which the operator may have changed.
     pub(super) fn settings(&self) -> &str {
         self.files.get(SETTINGS).map_or(DEFAULT_SETTINGS, String::as_str)
@@ -137,7 +148,7 @@ impl Files for Names<'_> {
 }
 
 /// Whether a name has the form of a pattern with `*`, which stands for any characters but `/`.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(after) = name.strip_prefix(begin) else { return false };
     let end = after.find('/').unwrap_or(after.len());
@@ -148,7 +159,7 @@ fn base_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-fn is_rules(name: &str) -> bool {
+pub(super) fn is_rules(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, extension)| extension == "conf")
 }
 
@@ -165,7 +176,12 @@ fn read_below(
 ) -> Result<(), UnreadableFolder> {
     let fault = |path: &Path, error| UnreadableFolder { path: path.to_owned(), error };
     for entry in fs::read_dir(folder).map_err(|error| fault(folder, error))? {
-        let path = entry.map_err(|error| fault(folder, error))?.path();
+        let entry = entry.map_err(|error| fault(folder, error))?;
+        // Kubernetes keeps the files of a ConfigMap in `..data`, with links to them beside it.
+        if entry.file_name().as_encoded_bytes().starts_with(b"..") {
+            continue;
+        }
+        let path = entry.path();
         let about = fs::metadata(&path).map_err(|error| fault(&path, error))?;
         if about.is_dir() && depth > 0 {
             read_below(root, &path, depth - 1, left, files)?;

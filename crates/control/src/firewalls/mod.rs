@@ -3,10 +3,12 @@
 //!
 //! Folders are read when the process begins. Never in here: annotations, requests.
 
+mod exclusions;
 mod folder;
 mod split;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod wanted;
 
 use std::collections::HashMap;
@@ -16,13 +18,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::RuleSet;
-use waf::{Around, Rules, Source};
+use waf::{Around, Inside, Rules, Source};
 
 use crate::names::ObjectRef;
 
+pub(crate) use exclusions::{
+    EXCLUSIONS_MAX, Exclusion, ITEMS_MAX as EXCLUSION_ITEMS_MAX, TEXT_MAX as EXCLUSION_TEXT_MAX,
+    read as read_exclusions,
+};
 use folder::Names;
 pub use folder::{Folder, UnreadableFolder};
-pub(crate) use wanted::{Base, Wanted};
+pub use trial::Trial;
+pub(crate) use wanted::{Base, Mode, Tuning, Wanted};
 
 /// The name of a snippet in problems and reports.
 pub(crate) const SNIPPET: &str = "modsecurity-snippet";
@@ -32,6 +39,9 @@ pub(crate) const GLOBAL_SNIPPET: &str = "modsecurity-snippet of the ConfigMap";
 
 /// The name of the default settings in problems and reports.
 const DEFAULTS: &str = "modsecurity.conf";
+
+/// The name of typed settings in reports.
+const TUNING: &str = "settings";
 
 /// Sets that are stored before unused ones are looked for.
 const SETS_MIN: usize = 64;
@@ -43,6 +53,8 @@ pub(crate) enum Fault {
     NoCoreRules,
     /// Texts have faults.
     Rules(Arc<[waf::Problem]>),
+    /// Typed settings contradict one another.
+    Tuning(String),
 }
 
 /// Rules of web application firewalls.
@@ -130,14 +142,30 @@ impl Shared {
             return Ok(known.clone());
         }
         let base = self.base(&wanted.base)?;
-        let Some(snippet) = &wanted.snippet else { return Ok(base) };
+        let Wanted { snippet, tuning, .. } = &wanted;
+        if snippet.is_none() && *tuning == Tuning::default() {
+            return Ok(base);
+        }
+        if let Some(contradiction) = tuning.contradiction() {
+            return Err(Fault::Tuning(contradiction));
+        }
         let source = |text| Source { name: SNIPPET, text };
-        let before = [source(&*parts.before)];
-        let after = parts.after.as_deref().map(source);
-        let around = Around { before: &before, after: after.as_slice() };
+        let of_tuning = |text| Source { name: TUNING, text };
+        let (core, engine) = (tuning.core_settings(), tuning.engine_settings());
+        let core = core.as_deref().map(of_tuning);
+        let exclusions =
+            tuning.exclusions.iter().map(|exclusion| exclusion.compiled().map_err(Fault::Tuning));
+        let around = Around {
+            before: &[source(&parts.before)],
+            inside: self.folder.first_rules().map(|file| Inside { file, sources: core.as_slice() }),
+            after: &[source(parts.after.as_deref().unwrap_or_default()), of_tuning(&engine)],
+            exclusions: &exclusions.collect::<Result<Vec<_>, _>>()?,
+        };
         let rules = Rules::extend(base.rules(), around, &Names(&self.folder))
             .map_err(|problems| Fault::Rules(problems.into()))?;
-        let texts = [&**snippet].into_iter().chain(self.texts(&wanted.base).map(|(_, text)| text));
+        tell_notices(&rules);
+        let own = [snippet.as_deref().unwrap_or_default().to_owned(), format!("{tuning:?}")];
+        let texts = own.iter().map(String::as_str).chain(self.texts(&wanted.base).map(|(_, text)| text));
         let set = RuleSet::new(Arc::new(rules), texts, random());
         let mut sets = locked(&self.sets);
         sets.sweep();
@@ -164,6 +192,7 @@ impl Shared {
         let sources: Vec<Source> = self.texts(base).map(|(name, text)| Source { name, text }).collect();
         let rules = Rules::compile(&sources, &Names(&self.folder))
             .map_err(|problems| Fault::Rules(problems.into()))?;
+        tell_notices(&rules);
         let texts = sources.iter().map(|source| source.text);
         Ok(RuleSet::new(Arc::new(rules), texts, random()))
     }
@@ -184,6 +213,17 @@ impl Sets {
         }
         self.extended.retain(|_, set| Arc::strong_count(set.rules()) > 1);
         self.sweep_at = self.extended.len() * 2;
+    }
+}
+
+/// Logs what accepted rules do not do, once for each set that is compiled.
+fn tell_notices(rules: &Rules) {
+    let notices: Vec<_> = rules.notices().iter().map(ToString::to_string).collect();
+    if !notices.is_empty() {
+        tracing::warn!(
+            notices = notices.join("; "),
+            "some rules of the web application firewall have no effect"
+        );
     }
 }
 
@@ -212,6 +252,7 @@ impl fmt::Display for Fault {
                     count => write!(f, " (and {} more)", count - 1),
                 }
             }
+            Self::Tuning(why) => f.write_str(why),
         }
     }
 }
@@ -220,7 +261,7 @@ impl Fault {
     /// Whether the fault is in an object's own rules.
     pub(crate) fn is_of_snippet(&self) -> bool {
         match self {
-            Self::NoCoreRules => false,
+            Self::NoCoreRules | Self::Tuning(_) => false,
             Self::Rules(problems) => problems.first().is_some_and(|problem| problem.file == SNIPPET),
         }
     }

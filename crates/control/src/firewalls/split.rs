@@ -23,7 +23,8 @@ pub(super) fn split(wanted: &Wanted) -> (Wanted, Parts) {
     (wanted, parts)
 }
 
-fn around_core(text: &str) -> Option<Parts> {
+/// The parts of a text around the line that includes the core rules; none without such a line.
+pub(super) fn around_core(text: &str) -> Option<Parts> {
     let mut at = 0;
     let mut continues = false;
     for (number, line) in text.split_inclusive('\n').enumerate() {

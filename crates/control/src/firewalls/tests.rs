@@ -26,7 +26,7 @@ fn loaded(folder: &TempDir) -> Firewalls {
 }
 
 fn wanted(snippet: &str, core: bool) -> Wanted {
-    Wanted { snippet: Some(snippet.into()), base: Base { core, ..Base::default() } }
+    Wanted { snippet: Some(snippet.into()), base: Base { core, ..Base::default() }, ..Wanted::default() }
 }
 
 #[test]
@@ -46,6 +46,19 @@ fn equal_texts_are_compiled_once() {
     assert_eq!(set(one, false).rules().len(), 1);
     let settings = "Include /etc/nginx/modsecurity/modsecurity.conf";
     assert_eq!(set(settings, false).rules().len(), 6);
+}
+
+#[test]
+fn the_files_of_a_configmap_are_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("..2026_07_01");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("REQUEST-901-A.conf"), "SecAction \"id:1,phase:1,pass\"").unwrap();
+    std::os::unix::fs::symlink("..2026_07_01", folder.path().join("..data")).unwrap();
+    let (link, file) = (folder.path().join("REQUEST-901-A.conf"), "..data/REQUEST-901-A.conf");
+    std::os::unix::fs::symlink(file, link).unwrap();
+    let names: Vec<_> = loaded(&folder).core_rules().map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(names, ["REQUEST-901-A.conf"]);
 }
 
 #[test]
@@ -71,7 +84,7 @@ fn faults_have_their_place_and_no_file_outside_is_read() {
 #[test]
 fn the_default_settings_have_no_fault_and_only_report() {
     let base = Base { defaults: true, ..Base::default() };
-    let set = Firewalls::default().set(&Wanted { snippet: None, base }).unwrap();
+    let set = Firewalls::default().set(&Wanted { base, ..Wanted::default() }).unwrap();
     assert_eq!(set.rules().settings().mode, waf::settings::Mode::DetectionOnly);
     assert_eq!(set.rules().settings().request_body_bytes_max, 13_107_200);
 }

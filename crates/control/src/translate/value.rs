@@ -79,6 +79,15 @@ pub(super) fn size(text: &str) -> Parsed<u64> {
     model::parse_size(text).map_err(|error| error.to_string())
 }
 
+/// Parses a text in YAML.
+pub(crate) fn yaml(text: &str) -> Parsed<serde_json::Value> {
+    let faulty = |error: &dyn std::fmt::Display| {
+        // The lines that follow show the text.
+        format!("no YAML: {}", error.to_string().lines().next().unwrap_or_default())
+    };
+    serde_saphyr::from_str(text).map_err(|error| faulty(&error))
+}
+
 /// A whole number as Go's `strconv.Atoi` reads it: blanks around it are an error.
 pub(crate) fn number<T: std::str::FromStr>(text: &str) -> Parsed<T> {
     text.parse().map_err(|_| format!("{text:?} is not a whole number"))

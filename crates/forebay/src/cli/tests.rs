@@ -1,3 +1,5 @@
+use control::status::StatusOptions;
+
 use super::*;
 
 #[test]

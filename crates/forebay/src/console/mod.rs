@@ -3,9 +3,10 @@
 //!
 //! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of
 //! the last day, `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end,
-//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters,
-//! `/console/problems` and `/console/changes` the lists of those names. The structs are documented where they
-//! are defined. All other paths are files of the page, which queries these paths and no other server.
+//! `/console/firewall` requests that firewalls refused, `/console/objects` the configuration,
+//! `/console/traffic` the traffic of its routes and clusters, `/console/problems` and `/console/changes` the
+//! lists of those names. The structs are documented where they are defined. All other paths are files of the
+//! page, which queries these paths and no other server.
 //!
 //! Must not be in here: work of the request path for the console; access control, which is the admin
 //! server's.
@@ -14,7 +15,9 @@ mod causes;
 mod changes;
 mod counts;
 mod events;
+mod exclusion;
 mod failing;
+mod firewall;
 mod history;
 mod objects;
 mod page;
@@ -42,6 +45,7 @@ use crate::query;
 use changes::Changes;
 pub(crate) use events::EventStream;
 use events::Watchers;
+use firewall::Firewall;
 use history::History;
 use objects::Listing;
 pub(crate) use replicas::Replicas;
@@ -133,6 +137,7 @@ impl Console {
             }
             "/replicas" => Answer::Whole(json(self.replicas.told(&self.watchers, &self.seen).await)),
             "/history" => Answer::Whole(json(bytes(&self.history.told()))),
+            "/firewall" => Answer::Whole(self.firewall()),
             "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
             _ => {
                 let missing = || refusal(StatusCode::NOT_FOUND, "the console is at /console/\n");
@@ -161,6 +166,10 @@ impl Console {
             return Answer::Whole(refusal(StatusCode::BAD_REQUEST, "q is not a text as a URL has it\n"));
         };
         events(requests::watch(&self.watchers, self.seen.registry.tail(), &filter))
+    }
+
+    fn firewall(&self) -> Response<Bytes> {
+        json(bytes(&Firewall::of(&self.seen.registry)))
     }
 
     /// A list of the served objects, made on a separate thread: there may be hundreds of thousands of routes.

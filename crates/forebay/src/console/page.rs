@@ -45,6 +45,7 @@ const ASSETS: &[Asset] = &[
     asset!("/console/report.js", SCRIPT, "report.js"),
     asset!("/console/replicas.js", SCRIPT, "replicas.js"),
     asset!("/console/requests.js", SCRIPT, "requests.js"),
+    asset!("/console/firewall.js", SCRIPT, "firewall.js"),
 ];
 
 /// Compressed contents, in the order of [`ASSETS`].

@@ -103,7 +103,7 @@ async fn ask(at: SocketAddr, pass: &str) -> anyhow::Result<Bytes> {
     let asking = async {
         let mut conversation = Address::parse(&at.to_string())?.connect().await?;
         conversation
-            .ask_with(Method::GET, "/console/state", Some((PASS, pass)))
+            .send(Method::GET, "/console/state", Some((PASS, pass)), Bytes::new())
             .await?
             .content(&at.to_string())
     };

@@ -24,7 +24,7 @@ use crate::ignored::IGNORED;
 const WRITE: &str = "FOREBAY_WRITE_DOCS";
 
 /// Variables that nginx does not have, or of which a user has to know more than nginx's documentation says.
-const NOTED: [&str; 28] = [
+const NOTED: [&str; 33] = [
     "best_http_host",
     "pass_access_scheme",
     "escaped_request_uri",
@@ -44,6 +44,11 @@ const NOTED: [&str; 28] = [
     "proxy_upstream_name",
     "proxy_alternative_upstream_name",
     "upstream_cache_status",
+    "forebay_waf_verdict",
+    "forebay_waf_rule",
+    "forebay_waf_score",
+    "modsecurity_intervention",
+    "modsecurity_triggered_rules",
     "req_id",
     "namespace",
     "ingress_name",

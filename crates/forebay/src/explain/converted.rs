@@ -148,6 +148,7 @@ fn questions() -> impl Iterator<Item = Question> {
         method: "GET".to_owned(),
         headers: vec!["Origin: https://page.test".to_owned()],
         client: "203.0.113.9".parse().expect("an address"),
+        body: hyper::body::Bytes::new(),
     })
 }
 

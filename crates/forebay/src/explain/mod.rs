@@ -18,10 +18,10 @@ use anyhow::Context;
 use http::Method;
 use proxy::guard::Relief;
 
-use crate::ask::ask;
+use crate::ask::ask_with;
 use crate::cli::{self, ApiServer, Output, Source};
 use crate::output;
-pub(crate) use question::Question;
+pub(crate) use question::{BODY_BYTES_MAX, Question};
 pub(crate) use report::{Report, report};
 pub(crate) use sources::Objects;
 
@@ -30,7 +30,7 @@ const LOCAL: &str = "http://127.0.0.1:10254";
 
 /// The exit status says whether the request is served: 0 if so, 1 if it is refused or answered with an error.
 pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
-    let question = Question::from(options.asked);
+    let question = Question::try_from(options.asked)?;
     let source = match &options.admin {
         Some(_) => None,
         None => options.manifests.source(&options.api_server)?,
@@ -46,7 +46,8 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
 
 /// Asks a running Forebay.
 fn running(admin: Option<&str>, question: &Question) -> anyhow::Result<Report> {
-    let told = ask(admin.unwrap_or(LOCAL), Method::GET, &question.target()?);
+    let method = if question.body.is_empty() { Method::GET } else { Method::POST };
+    let told = ask_with(admin.unwrap_or(LOCAL), method, &question.target()?, question.body.clone());
     match admin {
         Some(_) => told,
         None => told.context(

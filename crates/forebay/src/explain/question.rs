@@ -1,16 +1,21 @@
 //! A request to explain: the user's description, and the head made from it.
 
 use std::fmt::Write;
+use std::fs;
 use std::net::IpAddr;
 
 use anyhow::{Context, bail};
 use http::Uri;
+use hyper::body::Bytes;
 
 use crate::cli;
 use crate::query::{decode, encode};
 
 /// Longest question in bytes; a head that is longer is refused by default.
 pub(crate) const QUESTION_BYTES_MAX: usize = 16 << 10;
+
+/// Longest body of a request to explain, in bytes.
+pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// A request to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +25,8 @@ pub(crate) struct Question {
     /// Headers in the form `Name: value`.
     pub(crate) headers: Vec<String>,
     pub(crate) client: IpAddr,
+    /// Empty without a body.
+    pub(crate) body: Bytes,
 }
 
 /// The same as a client would send it.
@@ -61,6 +68,9 @@ impl Question {
             let _ = write!(head, "Host: {authority}\r\n");
         }
         self.headers.iter().for_each(|header| head.extend([header, "\r\n"]));
+        if !self.body.is_empty() {
+            self.frame(&mut head)?;
+        }
         head.push_str("\r\n");
         if head.len() > QUESTION_BYTES_MAX {
             bail!("the request is longer than {QUESTION_BYTES_MAX} bytes");
@@ -69,6 +79,24 @@ impl Question {
         let server_name = (is_tls && is_name).then(|| host.to_owned());
         let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         Ok(Sent { is_tls, port, server_name, head })
+    }
+
+    /// Adds the length of the body to the head that it belongs to.
+    fn frame(&self, head: &mut String) -> anyhow::Result<()> {
+        let length = self.body.len();
+        if length > BODY_BYTES_MAX {
+            bail!("the body is longer than {BODY_BYTES_MAX} bytes");
+        }
+        let mut fields = self.headers.iter().filter_map(|header| header.split_once(':'));
+        if fields.clone().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding")) {
+            bail!("the body is sent by its length: leave Transfer-Encoding out");
+        }
+        match fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+            Some((_, said)) if said.trim() == length.to_string() => {}
+            Some((_, said)) => bail!("Content-Length is{said}, and the body has {length} bytes"),
+            None => _ = write!(head, "Content-Length: {length}\r\n"),
+        }
+        Ok(())
     }
 
     /// The target of the query to an admin server.
@@ -114,15 +142,22 @@ impl Question {
         }
         let url = url.context("url is missing: /explain?url=https://www.example.com/")?;
         let client = client.unwrap_or_else(|| IpAddr::from([127, 0, 0, 1]));
-        Ok(Self { url, method, headers, client })
+        Ok(Self { url, method, headers, client, body: Bytes::new() })
     }
 }
 
-impl From<cli::Asked> for Question {
-    fn from(asked: cli::Asked) -> Self {
-        let cli::Asked { url, method, headers, client_ip } = asked;
+impl TryFrom<cli::Asked> for Question {
+    type Error = anyhow::Error;
+
+    fn try_from(asked: cli::Asked) -> anyhow::Result<Self> {
+        let cli::Asked { url, method, headers, body, client_ip } = asked;
         let url = if url.contains("://") { url } else { format!("http://{url}") };
-        Self { url, method, headers, client: client_ip }
+        let method = method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+        let body = match body {
+            Some(file) => fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?.into(),
+            None => Bytes::new(),
+        };
+        Ok(Self { url, method, headers, client: client_ip, body })
     }
 }
 
@@ -132,7 +167,8 @@ mod tests {
 
     fn question(url: &str, headers: &[&str]) -> Question {
         let headers = headers.iter().map(|&header| header.to_owned()).collect();
-        Question { url: url.to_owned(), method: "GET".to_owned(), headers, client: [10, 0, 0, 1].into() }
+        let client = [10, 0, 0, 1].into();
+        Question { url: url.to_owned(), method: "GET".to_owned(), headers, client, body: Bytes::new() }
     }
 
     #[test]
@@ -143,6 +179,23 @@ mod tests {
         let sent = question("http://[::1]:8080", &["host: b.test"]).sent().unwrap();
         assert_eq!(sent.head, "GET / HTTP/1.1\r\nhost: b.test\r\n\r\n");
         assert_eq!((sent.is_tls, sent.port, sent.server_name), (false, 8080, None));
+    }
+
+    #[test]
+    fn a_body_is_sent_by_its_length() {
+        let sent = |headers: &[&str]| {
+            let asked = Question { body: Bytes::from_static(b"q=1"), ..question("http://a.test", headers) };
+            asked.sent().map(|sent| sent.head).map_err(|error| error.to_string())
+        };
+        assert_eq!(sent(&[]).unwrap(), "GET / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 3\r\n\r\n");
+        assert!(sent(&["content-length: 3"]).unwrap().ends_with("content-length: 3\r\n\r\n"));
+        assert_eq!(
+            sent(&["Content-Length: 4"]).unwrap_err(),
+            "Content-Length is 4, and the body has 3 bytes"
+        );
+        assert!(sent(&["Transfer-Encoding: chunked"]).is_err());
+        let long = Question { body: vec![0; BODY_BYTES_MAX + 1].into(), ..question("http://a.test", &[]) };
+        assert!(long.sent().is_err());
     }
 
     #[test]

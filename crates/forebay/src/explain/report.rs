@@ -3,12 +3,13 @@
 
 use anyhow::Context;
 use model::{ListenerId, ListenerKind};
-use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Verdict};
+use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Stage, Verdict};
 use proxy::guard::Relief;
 use serde::{Deserialize, Serialize};
 
 use super::Question;
 use super::sources::{self, Objects, Source};
+use crate::waf::Matched;
 
 /// The explanation of a request.
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -64,6 +65,9 @@ pub(super) struct ReportedStep {
     /// The step is a default.
     #[serde(default)]
     pub(super) is_default: bool,
+    /// The rules of the firewall that match.
+    #[serde(default)]
+    pub(super) matches: Vec<Matched>,
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -100,6 +104,7 @@ pub(crate) fn report(objects: &Objects, question: &Question, relief: Relief) -> 
         client: question.client,
         server_name: sent.server_name.as_deref(),
         head: sent.head.as_bytes(),
+        body: &question.body,
         relief,
     };
     let explanation = explain::explain(&objects.snapshot, &asked).context("cannot explain")?;
@@ -119,6 +124,7 @@ fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Expla
             verdict: word(step.verdict).to_owned(),
             text: step.text.clone(),
             is_default: from.is_empty() && sources::has_default(step.stage),
+            matches: if step.stage == Stage::Firewall { matches(it) } else { Vec::new() },
             from,
         }
     });
@@ -151,6 +157,12 @@ fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Expla
         answer: answer.map(|answer| answer.head.clone()),
         destinations: destinations.iter().map(destination).collect(),
     }
+}
+
+/// The rules of the firewall that match.
+fn matches(it: &Explanation) -> Vec<Matched> {
+    let reports = it.inspected.iter().map(|inspected| &inspected.report);
+    reports.flat_map(|report| &report.matches).map(Matched::from).collect()
 }
 
 fn destination(to: &explain::Destination) -> ReportedDestination {

@@ -40,6 +40,9 @@ pub(super) fn text(told: &Report) -> String {
         for source in &step.from {
             let _ = writeln!(out, "               {}", of_source(source));
         }
+        for found in &step.matches {
+            found.write(&mut out, "               ");
+        }
         if step.is_default {
             let _ = writeln!(out, "               (default)");
         }

@@ -13,12 +13,13 @@ use crate::output;
 
 /// Asks the Pods that are ready, one after the other, until one answers.
 pub(super) async fn run(cluster: &Cluster, asked: Asked, form: Output) -> anyhow::Result<ExitCode> {
-    let target = Question::from(asked).target()?;
+    let question = Question::try_from(asked)?;
+    let target = question.target()?;
     let pods = cluster.pods().await?;
     let count = pods.len();
     let mut failure = None;
     for pod in pods.iter().filter(|pod| pod.is_ready) {
-        match ask(cluster, pod, &target).await {
+        match ask(cluster, pod, &target, &question).await {
             Ok(told) => {
                 output::complain(&format!("as Pod {} sees it", pod.title()));
                 return explain::print(&told, form);
@@ -31,6 +32,12 @@ pub(super) async fn run(cluster: &Cluster, asked: Asked, form: Output) -> anyhow
     })?)
 }
 
-async fn ask(cluster: &Cluster, pod: &ForebayPod, target: &str) -> anyhow::Result<Report> {
-    AdminLink::open(cluster, pod).await?.get(target).await
+async fn ask(
+    cluster: &Cluster,
+    pod: &ForebayPod,
+    target: &str,
+    question: &Question,
+) -> anyhow::Result<Report> {
+    let mut link = AdminLink::open(cluster, pod).await?;
+    if question.body.is_empty() { link.get(target).await } else { link.post(target, &question.body).await }
 }

@@ -7,10 +7,12 @@ use std::time::Duration;
 use anyhow::Context;
 use futures::future::FutureExt;
 use http::Method;
+use hyper::body::Bytes;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::Portforwarder;
 use serde::de::DeserializeOwned;
+use tokio::time::error::Elapsed;
 
 use super::cluster::Cluster;
 use super::pods::ForebayPod;
@@ -74,9 +76,24 @@ impl AdminLink {
         self.ask(target).await?.read(&self.whose)
     }
 
+    /// Posts a body to a target, which answers with JSON.
+    pub(super) async fn post<A: DeserializeOwned>(
+        &mut self,
+        target: &str,
+        body: &Bytes,
+    ) -> anyhow::Result<A> {
+        let talk = self.conversation.send(Method::POST, target, None, body.clone());
+        let asked = tokio::time::timeout(self.patience, talk).await;
+        self.answer(asked).await?.read(&self.whose)
+    }
+
     /// Asks for a target, and waits for the answer, whatever it is.
     pub(super) async fn ask(&mut self, target: &str) -> anyhow::Result<Answer> {
         let asked = tokio::time::timeout(self.patience, self.conversation.ask(Method::GET, target)).await;
+        self.answer(asked).await
+    }
+
+    async fn answer(&mut self, asked: Result<anyhow::Result<Answer>, Elapsed>) -> anyhow::Result<Answer> {
         match asked {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(match self.reason().await {

@@ -221,7 +221,7 @@ fn what_cannot_be_done_is_told() {
         ("POST /cache/purge", 400),
         ("POST /cache/purge?url=nonsense", 400),
         ("POST /cache/purge?all=true HTTP/1.1\r\nOrigin: http://evil.test", 403),
-        ("POST /explain?url=http://web.test/", 405),
+        ("PUT /explain?url=http://web.test/", 405),
         ("POST /cache/purge?all=true", 200),
     ] {
         let (line, more) = request.split_once(" HTTP/1.1").unwrap_or((request, ""));

@@ -174,6 +174,7 @@ fn check_names_what_of_a_snippet_is_not_understood() {
     let ingress = Ingress::new("web")
         .path("web.test", "Prefix", "/", "web")
         .annotation("configuration-snippet", "set $a 1;\nproxy_pass http://a;")
+        .annotation("enable-modsecurity", "true")
         .annotation("enable-owasp-core-rules", "true");
     let service = service("web", &["192.0.2.1:8080".parse().expect("an address")]);
     let (folder, file) = manifests(&(config_map("settings", &allowed) + &ingress.document() + &service));
@@ -258,7 +259,7 @@ spec:
         )
     };
     let name = |name: &str, value: &str| format!("nginx.ingress.kubernetes.io/{name}: \"{value}\"");
-    let guarded = name("enable-owasp-core-rules", "true");
+    let guarded = ["enable-modsecurity", "enable-owasp-core-rules"].map(|one| name(one, "true")).join(", ");
     let (folder, file) = manifests(
         &(ingress("plain", &name("proxy-read-timeout", "10"))
             + &ingress(
@@ -317,6 +318,7 @@ metadata:
   annotations:
     nginx.ingress.kubernetes.io/proxy-read-timeout: soon
     nginx.ingress.kubernetes.io/enable-owasp-core-rules: 'true'
+    nginx.ingress.kubernetes.io/enable-modsecurity: 'true'
 spec:
   rules:
   - host: web.test
@@ -329,7 +331,7 @@ spec:
     let (code, stdout, stderr) =
         run(&["check", &file, &broken, "--waf-rules", folder.path().to_str().expect("text")]);
     assert_eq!((code, &*stderr), (1, ""), "{stdout}");
-    let absent = format!("default/missing ({file}:14)");
+    let absent = format!("default/missing ({file}:15)");
     assert!(stdout.lines().any(|said| said.starts_with("notice ") && said.ends_with(&absent)), "{stdout}");
     for (line, what) in [(7, "proxy-read-timeout"), (8, "enable-owasp-core-rules")] {
         let place = format!("{file}:{line}: Ingress default/web: ");

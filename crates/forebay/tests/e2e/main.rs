@@ -29,6 +29,7 @@ mod files;
 mod files_coded;
 mod files_odd;
 mod firewall;
+mod firewall_tools;
 mod gate;
 mod gateway;
 mod grpc;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use testkit::manifest::{secret, service};
 use testkit::{Canned, Connection, Forebay, Setup, Upstream};
 
-use crate::setup;
+use crate::{firewall, setup};
 
 const GATEWAY: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: forebay}\n\
     spec: {controllerName: forebay.io/gateway-controller}\n---\n\
@@ -205,4 +205,59 @@ fn slow_endpoints_are_handled_as_policies_say() {
     assert_eq!(status(&forebay, "full"), 503, "the endpoint has as many as it may have");
     endpoint.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(first.read_response().status, 200);
+}
+
+#[test]
+fn a_firewall_refuses_and_an_exclusion_lets_one_argument_pass() {
+    let (folder, upstream) = (firewall::rules(), Canned::saying("hello"));
+    let documents = [
+        policy("Gateway", "web", "waf: {mode: 'On', coreRules: true}"),
+        route("plain"),
+        ruled(
+            "own",
+            "waf: {exclusions: [{rules: [942100], targets: ['ARGS:sql']}, \
+             {tags: [attack-sqli], path: {value: /free}}]}",
+        ),
+        ruled("reported", "waf: {mode: DetectionOnly}"),
+        ruled("off", "waf: {mode: 'Off'}"),
+        ruled("closed", "waf: {exclusions: [{rules: [x]}]}"),
+    ];
+    let setup = setup().arguments(["--waf-rules".into(), folder.path().as_os_str().to_owned()]);
+    let forebay = house(setup, &[upstream.address()], &documents);
+    let injected = |name: &str, target: &str| {
+        forebay.client().get(&format!("{name}.test"), &format!("{target}={}", firewall::INJECTION)).status
+    };
+    assert_eq!(forebay.client().get("plain.test", "/?q=shoes").status, 200);
+    for (name, target, expected) in [
+        ("plain", "/?q", 403),
+        ("plain", "/?sql", 403),
+        ("own", "/?q", 403),
+        ("own", "/?sql", 200),
+        ("own", "/free?q", 200),
+        ("own", "/free/a?q", 200),
+        ("own", "/freedom?q", 403),
+        ("own", "/free/../other?q", 403),
+        ("own", "/other/%2e%2e/free?q", 200),
+        ("reported", "/?q", 200),
+        ("off", "/?q", 200),
+        ("closed", "/", 503),
+    ] {
+        assert_eq!(injected(name, target), expected, "{name}{target}");
+    }
+}
+
+#[test]
+fn a_paranoia_level_takes_precedence_over_the_setup_of_the_core_rules() {
+    let (folder, upstream) = (tempfile::tempdir().unwrap(), Canned::saying("hello"));
+    let level = "SecAction \"id:900000,phase:1,pass,nolog,setvar:tx.blocking_paranoia_level=1\"";
+    std::fs::write(folder.path().join("crs-setup.conf"), level).unwrap();
+    let rule = "SecRule TX:blocking_paranoia_level|TX:detection_paranoia_level \"@eq 2\" \"id:901999,phase:1,deny,status:418\"";
+    std::fs::write(folder.path().join("REQUEST-901-INITIALIZATION.conf"), rule).unwrap();
+    let documents = [
+        ruled("usual", "waf: {mode: 'On', coreRules: true}"),
+        ruled("second", "waf: {mode: 'On', coreRules: true, paranoiaLevel: 2}"),
+    ];
+    let setup = setup().arguments(["--waf-rules".into(), folder.path().as_os_str().to_owned()]);
+    let forebay = house(setup, &[upstream.address()], &documents);
+    assert_eq!([status(&forebay, "usual"), status(&forebay, "second")], [200, 418]);
 }

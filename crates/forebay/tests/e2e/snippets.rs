@@ -488,7 +488,8 @@ fn core_rules_that_are_not_there_close_or_are_done_without() {
     let empty = tempfile::tempdir().expect("a folder");
     let with = |setup: Setup| {
         let setup = setup.arguments(["--waf-rules".into(), empty.path().as_os_str().to_owned()]);
-        setup.endpoint(canned.address()).annotation("enable-owasp-core-rules", "true").start()
+        let setup = setup.endpoint(canned.address()).annotation("enable-modsecurity", "true");
+        setup.annotation("enable-owasp-core-rules", "true").start()
     };
     assert_eq!(with(setup()).get("/").status, 503);
     let served = with(setup().arguments(["--waf-unenforced=serve"]));

@@ -40,6 +40,12 @@ impl Recorder {
             }
         });
     }
+
+    /// Records a request whose rules ran out of their budget of work.
+    #[cold]
+    pub fn firewall_exhausted(&self) {
+        self.count(Counter::FirewallExhausted);
+    }
 }
 
 impl Registry {
@@ -53,6 +59,9 @@ impl Registry {
             let count = sum(workers, |worker| worker.counter(counter));
             page.sample(names::WAF_REQUESTS.name, &labels(&[("result", result)]), count);
         }
+        page.family(&names::WAF_EXHAUSTED);
+        let exhausted = sum(workers, |worker| worker.counter(Counter::FirewallExhausted));
+        page.sample(names::WAF_EXHAUSTED.name, "", exhausted);
         page.family(&names::WAF_BLOCKED);
         let mut all = BTreeMap::<u64, u64>::new();
         for (tag, count) in workers.iter().flat_map(|worker| worker.rules.get()) {

@@ -112,6 +112,7 @@ metrics! {
     GUARD_SHED: Counter, "forebay_guard_shed_total", "Requests refused because the process is overloaded, by priority and mode";
     GUARD_SPARE: Counter, "forebay_guard_spare_descriptor_total", "Connections refused because only the spare file descriptor was left";
     WAF_REQUESTS: Counter, "forebay_waf_requests_total", "Requests that a web application firewall looked at, by result: passed, matched or blocked";
+    WAF_EXHAUSTED: Counter, "forebay_waf_exhausted_total", "Requests whose rules took more work than they may; they are refused where rules refuse";
     WAF_BLOCKED: Counter, "forebay_waf_blocked_total", "Requests that a web application firewall refused, by phase and id of the rule; 0 for limits, and for rules beyond the first 124";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";

@@ -18,6 +18,7 @@ use super::worker_cells::WorkerCells;
 use super::{Counter, Gauge, Handshake, Registry, lock};
 use crate::Reason;
 use crate::limits::{SERIES_AHEAD, SERIES_PER_NAMESPACE, SERIES_PER_WORKER_MAX, SERIES_SHARED_MAX};
+use crate::refusals::Refusals;
 use crate::tail::Tail;
 
 /// Records the metrics of one worker. It may move to another thread but not be shared, so that each cell has
@@ -113,6 +114,11 @@ impl Recorder {
     /// for each datagram.
     pub fn stream(&self, name: StreamName) -> Arc<StreamCells> {
         self.registry.stream(name)
+    }
+
+    /// The last requests that firewalls refused.
+    pub fn refusals(&self) -> &Refusals {
+        self.registry.refusals()
     }
 
     /// The live tail of requests; none if it has no watchers.

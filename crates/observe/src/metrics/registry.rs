@@ -20,6 +20,7 @@ use super::series::Series;
 use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
 use super::worker_cells::{CLASSES, WorkerCells};
+use crate::refusals::Refusals;
 use crate::tail::Tail;
 
 /// The host label of routes without a host.
@@ -50,6 +51,7 @@ pub struct Registry {
     pub(super) orphans: Orphans,
     /// The live tail of requests.
     pub(super) tail: Arc<Tail>,
+    pub(super) refusals: Refusals,
     /// Access-log lines that the writer thread could not write.
     pub(super) log_lines_lost: AtomicU64,
     /// Spans that a collector has taken.
@@ -191,6 +193,7 @@ impl Registry {
             judged: Mutex::default(),
             orphans: Orphans::default(),
             tail: Arc::default(),
+            refusals: Refusals::default(),
             log_lines_lost: AtomicU64::default(),
             spans_sent: AtomicU64::default(),
             spans_dropped: AtomicU64::default(),
@@ -204,6 +207,11 @@ impl Registry {
     /// The live tail of ended requests.
     pub fn tail(&self) -> &Arc<Tail> {
         &self.tail
+    }
+
+    /// The last requests that firewalls refused.
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
     }
 
     /// The cells of an endpoint for one worker, which is their only writer. They stay in use while the

@@ -3,21 +3,28 @@
 //!
 //! Never in here: which requests are logged, which rules say.
 
+use std::borrow::Cow;
 use std::io::Write;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use observe::FirewallResult;
-use waf::{Mask, Match, Report};
+use observe::limits::{REFUSAL_MATCHES_MAX, TAIL_TEXT_BYTES_MAX};
+use observe::refusals::{Refusal, RefusalMatch};
+use waf::settings::Mode;
+use waf::{AuditBody, Mask, Match, Report, Transaction};
 
 use crate::admit::firewall::{protocol, unix_time};
 use crate::answer::answered::Answered;
+use crate::request::inspection::Inspection;
 
 /// Ends the transaction of a request that is over, and logs what its rules have found.
 #[cold]
 pub(crate) fn record(answered: &Answered<'_>) {
     let Some(inspection) = answered.inspection() else { return };
     let now = unix_time(answered);
+    let mode = inspection.ask(Transaction::mode);
     let Some(report) = inspection.finish(now) else { return };
     let has_matched = report.matches.iter().any(|noted| noted.log);
     answered.worker.recorder.borrow().firewall(match inspection.phase() {
@@ -25,17 +32,63 @@ pub(crate) fn record(answered: &Answered<'_>) {
         0 => FirewallResult::Passed,
         phase => FirewallResult::Blocked { phase, rule: inspection.rule() },
     });
-    if !report.audit && !has_matched {
+    if report.exhausted {
+        answered.worker.recorder.borrow().firewall_exhausted();
+    }
+    if report.stopped_by.is_some() || inspection.phase() > 0 {
+        answered.worker.recorder.borrow().refusals().add(|| refusal(answered, inspection, report));
+    }
+    if !report.audit && !has_matched && !report.exhausted {
         return;
     }
-    let entry = Entry { answered, report: &report, id: inspection.id(), phase: inspection.phase(), now };
-    answered.worker.log.sink.borrow_mut().line(|out| entry.write(out));
+    let Some(log) = &answered.worker.log.audit else { return };
+    let (id, phase) = (inspection.id(), inspection.phase());
+    let entry = Entry { answered, report, mode: mode.unwrap_or(Mode::Off), id, phase, now };
+    log.borrow_mut().line(|out| entry.write(out));
+}
+
+/// A refused request for the console.
+fn refusal(answered: &Answered<'_>, inspection: &Inspection, report: &Report) -> Refusal {
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(TAIL_TEXT_BYTES_MAX)]).into_owned();
+    let request = answered.request;
+    // Rules of the last phase only sum up.
+    let decides = |noted: &&Match| noted.phase < 5 && (noted.log || noted.disruptive);
+    let matches = report.matches.iter().filter(decides).take(REFUSAL_MATCHES_MAX);
+    Refusal {
+        at: answered.worker.clock.unix(),
+        client: request.forwarded.client,
+        method: text(request.method()),
+        host: text(answered.host()),
+        path: text(answered.current_path()),
+        status: answered.report.status.get(),
+        phase: inspection.phase(),
+        rule: if inspection.phase() > 0 { inspection.rule() } else { report.stopped_by.unwrap_or(0) },
+        labels: answered.route.map(|route| Arc::clone(&route.labels)),
+        matches: matches
+            .map(|noted| {
+                let first = noted.variables.first();
+                RefusalMatch {
+                    rule: noted.rule,
+                    message: text(&noted.message),
+                    variable: first.map(|variable| text(&variable.name)).unwrap_or_default(),
+                    value: match first {
+                        Some(_) if report.masks(noted) => text(MASK),
+                        Some(variable) => text(&variable.value),
+                        None => String::new(),
+                    },
+                }
+            })
+            .collect(),
+    }
 }
 
 /// A request with what its rules have found.
 struct Entry<'e, 'a> {
     answered: &'e Answered<'a>,
     report: &'e Report,
+    /// The mode of the rules at the end.
+    mode: Mode,
     id: &'e str,
     /// The phase in which it was stopped, or 0.
     phase: u8,
@@ -44,7 +97,7 @@ struct Entry<'e, 'a> {
 
 impl Entry<'_, '_> {
     fn write(&self, out: &mut Vec<u8>) {
-        let Self { answered, id, phase, .. } = self;
+        let Self { answered, id, .. } = self;
         let request = answered.request;
         let client = request.forwarded.client.to_string();
         text(out, b"{\"transaction\":{\"client_ip\":", client.as_bytes());
@@ -55,15 +108,13 @@ impl Entry<'_, '_> {
         text(out, b",\"unique_id\":", id.as_bytes());
         self.write_object(out);
         self.write_request(out);
-        let _ = write!(out, ",\"response\":{{\"http_code\":{}}}", answered.report.status.get());
+        self.write_response(out);
         if self.has_part('H') {
-            let engine = if *phase > 0 { "stopped" } else { "passed" };
-            let _ = write!(
-                out,
-                ",\"producer\":{{\"connector\":\"forebay\",\"result\":\"{engine}\",\"phase\":{phase}"
-            );
-            self.write_scores(out);
-            out.extend(b"}");
+            self.write_producer(out);
+        }
+        if self.has_part('K') {
+            let rules: Vec<_> = self.report.matched_rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+            let _ = write!(out, ",\"matched_rules\":[{}]", rules.join(","));
         }
         out.extend(b",\"messages\":[");
         for (at, noted) in self.report.matches.iter().filter(|noted| noted.log || noted.audit).enumerate() {
@@ -80,6 +131,32 @@ impl Entry<'_, '_> {
         let Some(route) = self.answered.route else { return };
         text(out, b",\"namespace\":", route.labels.namespace.as_bytes());
         text(out, b",\"ingress\":", route.labels.object.as_bytes());
+    }
+
+    fn write_producer(&self, out: &mut Vec<u8>) {
+        let (result, phase) = (if self.phase > 0 { "stopped" } else { "passed" }, self.phase);
+        let engine = match self.mode {
+            Mode::On => "Enabled",
+            Mode::DetectionOnly => "DetectionOnly",
+            Mode::Off => "Disabled",
+        };
+        let _ = write!(
+            out,
+            ",\"producer\":{{\"connector\":\"forebay\",\"secrules_engine\":\"{engine}\",\"result\":\"{result}\",\"phase\":{phase}"
+        );
+        self.write_scores(out);
+        let access = self.answered.route.and_then(|route| route.access.as_deref());
+        if let Some(firewall) = access.and_then(|access| access.firewall.as_deref()) {
+            out.extend(b",\"components\":[");
+            for (at, signature) in firewall.rules.rules().settings().signatures.iter().enumerate() {
+                text(out, if at > 0 { &b","[..] } else { b"" }, signature.as_bytes());
+            }
+            out.push(b']');
+        }
+        if self.report.exhausted {
+            out.extend(b",\"exhausted\":true");
+        }
+        out.push(b'}');
     }
 
     fn write_scores(&self, out: &mut Vec<u8>) {
@@ -104,19 +181,59 @@ impl Entry<'_, '_> {
                     out.push(b',');
                 }
                 push(out, name);
-                let is_masked = self.is_masked(Mask::RequestHeader, name);
+                let is_masked = self.report.is_masked(Mask::RequestHeader, name);
                 text(out, b":", if is_masked { MASK } else { value });
             }
             out.push(b'}');
         }
+        if let Some(body) = self.report.exchange.as_ref().and_then(|exchange| exchange.request_body.as_ref())
+        {
+            self.write_body(out, body, self.masks(Mask::Argument) && !body.is_form);
+        }
         out.push(b'}');
     }
 
+    fn write_response(&self, out: &mut Vec<u8>) {
+        let _ = write!(out, ",\"response\":{{\"http_code\":{}", self.answered.report.status.get());
+        if self.has_part('F') {
+            out.extend(b",\"headers\":{");
+            let headers = self.report.exchange.iter().flat_map(|exchange| &exchange.response_headers);
+            for (at, (name, value)) in headers.enumerate() {
+                text(out, if at > 0 { &b","[..] } else { b"" }, name);
+                let is_masked = self.report.is_masked(Mask::ResponseHeader, name);
+                text(out, b":", if is_masked { MASK } else { value });
+            }
+            out.push(b'}');
+        }
+        if let Some(body) = self.report.exchange.as_ref().and_then(|exchange| exchange.response_body.as_ref())
+        {
+            self.write_body(out, body, false);
+        }
+        out.push(b'}');
+    }
+
+    fn masks(&self, place: Mask) -> bool {
+        self.report.masked.iter().any(|masked| masked.place == place)
+    }
+
+    /// Writes a body. It is not shown where `hides` says so, or where values that matched are masked, since
+    /// they may be anywhere in it.
+    fn write_body(&self, out: &mut Vec<u8>, body: &AuditBody, hides: bool) {
+        let content = if hides || self.masks(Mask::Matched) {
+            Cow::Borrowed(MASK)
+        } else if body.is_form {
+            Cow::Owned(self.pairs(&body.content))
+        } else {
+            Cow::Borrowed(&body.content[..])
+        };
+        text(out, b",\"body\":", &content);
+        if body.is_cut {
+            out.extend(b",\"body_is_cut\":true");
+        }
+    }
+
     fn write_match(&self, out: &mut Vec<u8>, noted: &Match) {
-        let is_masked = noted.variables.iter().any(|variable| {
-            let name = variable.name.split(|byte| *byte == b':').next_back().unwrap_or_default();
-            self.is_masked(Mask::Matched, &variable.name) || self.is_masked(Mask::Argument, name)
-        });
+        let is_masked = self.report.masks(noted);
         text(out, b"{\"message\":", &noted.message);
         let mut matched = noted.operator.clone().into_bytes();
         for variable in &noted.variables {
@@ -148,19 +265,24 @@ impl Entry<'_, '_> {
     fn target(&self, target: &[u8]) -> Vec<u8> {
         let Some(at) = target.iter().position(|byte| *byte == b'?') else { return target.to_vec() };
         let (path, query) = target.split_at(at + 1);
-        let pairs: Vec<Vec<u8>> = query
+        [path, &self.pairs(query)].concat()
+    }
+
+    /// Pairs of names and values, in which the values of masked arguments are not shown.
+    fn pairs(&self, form: &[u8]) -> Vec<u8> {
+        let pairs: Vec<Vec<u8>> = form
             .split(|byte| *byte == b'&')
             .map(|pair| match pair.iter().position(|byte| *byte == b'=') {
-                Some(at) if self.is_masked(Mask::Argument, &pair[..at]) => [&pair[..=at], MASK].concat(),
+                Some(at) if self.masks_argument(&pair[..at]) => [&pair[..=at], MASK].concat(),
                 _ => pair.to_vec(),
             })
             .collect();
-        [path, &pairs.join(&b'&')].concat()
+        pairs.join(&b'&')
     }
 
-    fn is_masked(&self, place: Mask, name: &[u8]) -> bool {
-        let mut masked = self.report.masked.iter();
-        masked.any(|masked| masked.place == place && masked.name.eq_ignore_ascii_case(name))
+    /// Whether the value of an argument is masked. Its name may have escapes.
+    fn masks_argument(&self, name: &[u8]) -> bool {
+        waf::body::pairs(name, b'&').any(|pair| self.report.is_masked(Mask::Argument, &pair.name))
     }
 
     /// Whether the entry has a part, by the letters of `SecAuditLogParts`.

@@ -36,6 +36,10 @@ pub(crate) fn record(answered: &Answered<'_>) {
     if is_watched {
         show(answered, took);
     }
+    // The access log may name the verdict of the firewall.
+    if answered.needs.has_any(Needs::REPORTS) {
+        report_more(answered, took);
+    }
     let log = &answered.config.settings().access_log;
     let target = || answered.sent_target();
     let is_skipped =
@@ -43,9 +47,6 @@ pub(crate) fn record(answered: &Answered<'_>) {
     let is_wanted = route.map_or(report.is_logged.get(), |route| route.access_log);
     if log.enabled && is_wanted && !is_skipped() {
         write_log(answered, took);
-    }
-    if answered.needs.has_any(Needs::REPORTS) {
-        report_more(answered, took);
     }
 }
 

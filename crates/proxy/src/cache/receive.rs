@@ -57,18 +57,13 @@ pub(crate) async fn take(
     response: &Response,
     buffer: &mut Buffer,
 ) -> Result<CacheFill, Fault> {
-    let Some((plan, now)) = decide(attempted, forward, response, buffer.data()).await else {
-        return Ok(CacheFill::No);
-    };
-    match plan {
-        Plan::Pass => Ok(CacheFill::No),
-        Plan::Stale => Err(Fault::never(Reason::UpstreamStatus)),
-        Plan::Updated(object) => {
+    match offer(attempted, forward, response, buffer.data()).await? {
+        Use::None => Ok(CacheFill::No),
+        Use::Updated { keep_alive } => {
             buffer.consume(response.len);
-            let keep_alive = give_kept(attempted, forward, &object).await?;
             Ok(CacheFill::Yes { keep_alive: Ok(keep_alive), is_read: true })
         }
-        Plan::Keep(keeping) => {
+        Use::Keep { keeping, now } => {
             let body = response.body(attempted.is_head());
             buffer.consume(response.len);
             let mut decoder = BodyDecoder::new(body);
@@ -87,32 +82,40 @@ pub(crate) async fn take_inspected<'s>(
     arrived: Arrived<'_, 's>,
 ) -> Result<Taken<'s>, Fault> {
     let Arrived { response, head, source } = arrived;
-    let Some((plan, now)) = decide(attempted, forward, response, head).await else {
-        return Ok(Taken::Unused(source));
-    };
-    match plan {
-        Plan::Pass => Ok(Taken::Unused(source)),
-        Plan::Stale => Err(Fault::never(Reason::UpstreamStatus)),
-        Plan::Updated(object) => {
-            let keep_alive = give_kept(attempted, forward, &object).await?;
-            Ok(Taken::Filled { keep_alive: Ok(keep_alive), is_read: true })
-        }
-        Plan::Keep(keeping) => {
+    Ok(match offer(attempted, forward, response, head).await? {
+        Use::None => Taken::Unused(source),
+        Use::Updated { keep_alive } => Taken::Filled { keep_alive: Ok(keep_alive), is_read: true },
+        Use::Keep { keeping, now } => {
             let is_endless = response.body(attempted.is_head()) == Body::UntilClose;
             let (is_filled, keep_alive) = keep(attempted, forward, source, *keeping, now).await;
-            Ok(Taken::Filled { keep_alive, is_read: is_filled && !is_endless })
+            Taken::Filled { keep_alive, is_read: is_filled && !is_endless }
         }
-    }
+    })
 }
 
-/// The cache's plan for a response, and the time; none for a request that it has no part in.
-async fn decide(
+/// The use of a response for the cache.
+enum Use {
+    None,
+    /// It says that the stored response still holds, which the client has been sent; whether the client's
+    /// connection can take another request.
+    Updated {
+        keep_alive: bool,
+    },
+    /// It is stored, at this time.
+    Keep {
+        keeping: Box<Keeping>,
+        now: u64,
+    },
+}
+
+/// The cache's use of a response; none for a request that the cache has no part in.
+async fn offer(
     attempted: &Attempted<'_, '_>,
     forward: &Forward,
     response: &Response,
     bytes: &[u8],
-) -> Option<(Plan, u64)> {
-    let miss = attempted.miss()?;
+) -> Result<Use, Fault> {
+    let Some(miss) = attempted.miss() else { return Ok(Use::None) };
     let head = Head::of_response(bytes, response);
     super::note_response(attempted, forward, response.status, head).await;
     let request = RequestInfo {
@@ -121,7 +124,12 @@ async fn decide(
         time: attempted.worker.clock.unix(),
     };
     let now = request.now();
-    Some((plan(miss, request, response, bytes), now))
+    Ok(match plan(miss, request, response, bytes) {
+        Plan::Pass => Use::None,
+        Plan::Stale => return Err(Fault::never(Reason::UpstreamStatus)),
+        Plan::Updated(object) => Use::Updated { keep_alive: give_kept(attempted, forward, &object).await? },
+        Plan::Keep(keeping) => Use::Keep { keeping, now },
+    })
 }
 
 /// Stores a body that goes to the client.

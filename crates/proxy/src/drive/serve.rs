@@ -27,7 +27,6 @@ use crate::forward::forward;
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::pace::Direction;
-use crate::request::inspection::Inspection;
 use crate::request::stage::Unwatched;
 use crate::request::stop::Stop;
 use crate::request::{AfterRequest, Request, RequestStart};
@@ -118,12 +117,17 @@ async fn conclude(admitted: &Admitted<'_>, passed: Passed<'_>, rest: &mut Buffer
 
 /// The answer of the firewall's rules, where they have stopped the request.
 #[cold]
-fn by_firewall(admitted: &Admitted<'_>, stop: Stop) -> Stop {
+pub(super) fn by_firewall(admitted: &Admitted<'_>, stop: Stop) -> Stop {
     if !matches!(stop, Stop::Fault(Reason::FirewallDenied)) || admitted.progress.is_answered() {
         return stop;
     }
-    let Some(answer) = admitted.inspection().and_then(Inspection::answer) else { return stop };
-    admitted.note_reason(Reason::FirewallDenied);
+    let Some(inspection) = admitted.inspection() else { return stop };
+    let Some(answer) = inspection.answer() else { return stop };
+    admitted.note_reason(if inspection.is_exhausted() {
+        Reason::FirewallExhausted
+    } else {
+        Reason::FirewallDenied
+    });
     answer.into()
 }
 

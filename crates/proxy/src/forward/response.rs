@@ -228,7 +228,8 @@ impl Receiver<'_, '_> {
         }
     }
 
-    /// Delivers a response that the rules of a firewall look at, or that the cache takes; none if neither does.
+    /// Delivers a response that the rules of a firewall look at, or that the cache takes; none if neither
+    /// does.
     async fn deliver_read(
         &self,
         response: &Response,

@@ -3,7 +3,7 @@
 //!
 //! Never in here: what a transaction is given.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use waf::{Report, Transaction, Verdict};
 use wire::h1::BodyDecoder;
@@ -21,6 +21,8 @@ pub(crate) struct Inspection {
     stop: RefCell<Option<Box<Verdict>>>,
     phase: Cell<u8>,
     body: RefCell<Option<Box<TakenBody>>>,
+    /// The report of the transaction once it is over.
+    report: OnceCell<Box<Report>>,
 }
 
 /// A body, or its beginning, that was read before an endpoint was selected.
@@ -40,6 +42,7 @@ impl Inspection {
             stop: RefCell::default(),
             phase: Cell::new(0),
             body: RefCell::default(),
+            report: OnceCell::new(),
         }
     }
 
@@ -97,6 +100,11 @@ impl Inspection {
         }
     }
 
+    /// True if the rules took too much work, for which the request was stopped.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.ask(Transaction::is_exhausted).unwrap_or(false)
+    }
+
     /// The answer to a request that the rules have stopped.
     pub(crate) fn answer(&self) -> Option<Answer> {
         let stop = self.stop.borrow();
@@ -114,10 +122,15 @@ impl Inspection {
     }
 
     /// Ends the transaction. Returns its report, once.
-    pub(crate) fn finish(&self, unix_time: u64) -> Option<Report> {
+    pub(crate) fn finish(&self, unix_time: u64) -> Option<&Report> {
         let mut transaction = self.transaction.borrow_mut().take()?;
         transaction.set_time(unix_time);
-        Some(transaction.finish())
+        Some(self.report.get_or_init(|| Box::new(transaction.finish())))
+    }
+
+    /// The report; none before the transaction has ended.
+    pub(crate) fn report(&self) -> Option<&Report> {
+        self.report.get().map(|report| &**report)
     }
 }
 

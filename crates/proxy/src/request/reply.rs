@@ -46,6 +46,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::ClientCertificateSubject
         | Reason::AddressDenied
         | Reason::FirewallDenied
+        | Reason::FirewallExhausted
         | Reason::HeaderDenied => 403,
         Reason::UnknownHost | Reason::UnknownPath => 404,
         Reason::MethodNotAllowed => 405,

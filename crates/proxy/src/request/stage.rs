@@ -87,6 +87,11 @@ pub(crate) trait Watch: Copy {
     /// The status to take for the answer of an auth service, which is not asked then; none to ask.
     fn assumed(self) -> Option<u16>;
 
+    /// Whether the request is only explained: nothing that later requests see may change.
+    fn explains(self) -> bool {
+        self.assumed().is_some()
+    }
+
     /// Notes the step that gave a result.
     fn see<T, E>(self, stage: Stage, result: Result<T, E>) -> Result<T, E> {
         self.note(stage, result.is_ok());

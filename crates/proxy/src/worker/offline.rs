@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clients::Clients;
 use clock::Clock;
-use observe::log::{Kind, Writer};
+use observe::log::Writer;
 use observe::spans::SpanExporter;
 use observe::{MetricsOptions, Registry};
 use routing::Snapshot;
@@ -28,8 +28,7 @@ impl Worker {
         let shared_tls = SharedTls::new(start, None)?;
         let tls_listeners = TlsListeners::new(snapshot, &shared_tls, None);
         let (recorder, writer) = (registry.recorder(), Writer::spawn(io::sink(), &registry)?);
-        let (sink, streams) = (writer.sink(Kind::Requests, &recorder), writer.sink(Kind::Streams, &recorder));
-        let log = Log::new(sink, streams, Arc::from(""));
+        let log = Log::new(writer.sinks(&recorder), Arc::from(""));
         // Nothing is configured for it, so that no span is sent.
         let spans = SpanExporter::new(&registry).sink();
         let deadlines = Deadlines::new(clock.clone(), Arc::default());

@@ -13,8 +13,7 @@ impl Worker {
     pub(crate) fn tick(&self) {
         self.clock.update();
         self.deadlines.sweep();
-        self.log.sink.borrow_mut().flush();
-        self.log.streams.borrow_mut().flush();
+        self.log.flush();
         self.recorder.borrow_mut().make_room();
         if let Some(cache) = &self.cache {
             self.recorder.borrow().cache(cache.store().figures());

@@ -45,7 +45,7 @@ impl Parser {
                 Machine::Multipart(Box::new(Multipart::new(content_type, settings.files_max)))
             }
             Processor::Json => Machine::Json(Json::new(settings.json_depth_max)),
-            Processor::Xml => Machine::Xml(Xml::default()),
+            Processor::Xml => Machine::Xml(Xml::new(settings.xml_nodes)),
             Processor::Raw => Machine::Raw,
         };
         Self { machine, budget: Budget::new(settings) }

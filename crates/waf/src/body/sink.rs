@@ -30,6 +30,8 @@ pub struct Settings {
     pub files_max: usize,
     /// `SecArgumentSeparator`, `&` unless set.
     pub separator: u8,
+    /// Elements, attributes and texts of XML are passed on one by one.
+    pub xml_nodes: bool,
 }
 
 /// The place of a name and value that a body had.
@@ -51,6 +53,8 @@ pub enum Place {
     XmlText,
     /// `XML://@*`: the name and the value of an attribute.
     XmlAttribute,
+    /// A node of XML: its place, such as `/a/b/@c` or `/a/text()`, and its text.
+    XmlNode,
 }
 
 /// A property of a multipart body that strict servers refuse; a variable `MULTIPART_...` has each.

@@ -28,6 +28,7 @@ const SETTINGS: Settings = Settings {
     no_files_bytes_max: 20_000,
     files_max: 0,
     separator: b'&',
+    xml_nodes: false,
 };
 
 const FORM: &[u8] = b"multipart/form-data; boundary=B";
@@ -133,6 +134,32 @@ fn xml_has_text_and_attributes() {
     );
     check(b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\xe9</a>", &[r"XmlText =\xc3\xa9"]);
     check(b"\xff\xfe<\0a\0>\0b\0<\0/\0a\0>\0", &["XmlText =b"]);
+}
+
+#[test]
+fn xml_has_nodes_where_rules_name_them() {
+    let settings = Settings { xml_nodes: true, ..SETTINGS };
+    let mut parser = Parser::new(Processor::Xml, &settings, b"");
+    let mut sink = Lines::default();
+    parser.feed(b"<s:a xmlns:s='u' id='1'>x<b k='&lt;'>y<![CDATA[z]]></b><c/></s:a>", &mut sink);
+    parser.end(&mut sink);
+    let nodes: Vec<_> = sink.0.iter().filter_map(|line| line.strip_prefix("XmlNode ")).collect();
+    let expected = [
+        "/s:a/@id=1",
+        "/s:a/text()=x",
+        "/s:a/b/@k=<",
+        "/s:a/b/text()=y",
+        "/s:a/b/text()=z",
+        "/s:a/b=yz",
+        "/s:a/c=",
+        "/s:a=xyz",
+    ];
+    assert_eq!(nodes, expected);
+    let mut parser = Parser::new(Processor::Xml, &settings, b"");
+    let deep = ["<a>".repeat(30), "x".repeat(1_000), "</a>".repeat(30)].concat();
+    parser.feed(deep.as_bytes(), &mut sink);
+    parser.end(&mut sink);
+    assert_eq!(sink.0.last().map(String::as_str), Some("error XML: too much text in elements of elements"));
 }
 
 #[test]

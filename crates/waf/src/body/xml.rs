@@ -1,4 +1,5 @@
-//! XML: the text of the document, which is `XML:/*`, and the values of its attributes, which are `XML://@*`.
+//! XML: the text of the document, which is `XML:/*`, and the values of its attributes, which are `XML://@*`;
+//! where rules name them, also each node.
 //!
 //! A document type is passed over, and one that declares entities is an error.
 
@@ -14,10 +15,13 @@ use super::sink::{Place, Sink};
 const DEPTH_MAX: usize = 256;
 
 /// A document whose end has not come.
-#[derive(Default)]
 pub(super) struct Xml {
     document: Vec<u8>,
+    has_nodes: bool,
 }
+
+/// Bytes of nodes for each byte of the document: the text of an element is in each element around it.
+const NODES_PER_BYTE_MAX: usize = 16;
 
 /// The parts of a document that have been read.
 #[derive(Default)]
@@ -25,11 +29,31 @@ struct Content {
     text: String,
     depth: usize,
     has_root: bool,
+    nodes: Option<Nodes>,
+}
+
+/// The elements that are open.
+struct Nodes {
+    /// The names of all of them, each behind a slash.
+    place: String,
+    open: Vec<Open>,
+    /// Bytes that nodes may still have.
+    left: usize,
+}
+
+/// The lengths of the place and of the text before an element.
+struct Open {
+    place: usize,
+    text: usize,
 }
 
 // === impl Xml ===
 
 impl Xml {
+    pub(super) fn new(has_nodes: bool) -> Self {
+        Self { document: Vec::new(), has_nodes }
+    }
+
     pub(super) fn feed(&mut self, piece: &[u8]) {
         self.document.extend_from_slice(piece);
     }
@@ -42,7 +66,9 @@ impl Xml {
             budget.fail("XML: unknown encoding", sink);
             return;
         };
-        let mut content = Content::default();
+        let left = document.len().saturating_mul(NODES_PER_BYTE_MAX);
+        let nodes = self.has_nodes.then(|| Nodes { place: String::new(), open: Vec::new(), left });
+        let mut content = Content { nodes, ..Content::default() };
         let result = content.read(&document, budget, sink);
         if !content.text.is_empty() {
             budget.item(Place::XmlText, b"", content.text.as_bytes(), sink);
@@ -61,21 +87,15 @@ impl Content {
         let mut reader = Reader::from_str(document);
         loop {
             match reader.read_event().map_err(|_| "XML: malformed")? {
-                Event::Start(element) => {
-                    self.open()?;
-                    attributes(&element, budget, sink)?;
-                }
+                Event::Start(element) => self.open(&element, budget, sink)?,
                 Event::Empty(element) => {
-                    self.open()?;
-                    attributes(&element, budget, sink)?;
-                    self.depth -= 1;
+                    self.open(&element, budget, sink)?;
+                    self.close(sink)?;
                 }
-                Event::End(_) => {
-                    self.depth = self.depth.checked_sub(1).ok_or("XML: an end without a beginning")?;
-                }
-                Event::Text(text) => self.add(&text.xml10_content())?,
-                Event::CData(text) => self.add(&text.xml10_content())?,
-                Event::GeneralRef(reference) => self.add(&resolved(&reference)?)?,
+                Event::End(_) => self.close(sink)?,
+                Event::Text(text) => self.add(&text.xml10_content(), sink)?,
+                Event::CData(text) => self.add(&text.xml10_content(), sink)?,
+                Event::GeneralRef(reference) => self.add(&resolved(&reference)?, sink)?,
                 Event::DocType(text) if text.contains("<!ENTITY") => {
                     return Err("XML: entities are not supported");
                 }
@@ -86,7 +106,12 @@ impl Content {
         }
     }
 
-    fn open(&mut self) -> Result<(), &'static str> {
+    fn open(
+        &mut self,
+        element: &BytesStart<'_>,
+        budget: &mut Budget,
+        sink: &mut dyn Sink,
+    ) -> Result<(), &'static str> {
         if self.depth == 0 && self.has_root {
             return Err("XML: a second root");
         }
@@ -95,12 +120,31 @@ impl Content {
         }
         self.has_root = true;
         self.depth += 1;
+        if let Some(nodes) = &mut self.nodes {
+            nodes.open.push(Open { place: nodes.place.len(), text: self.text.len() });
+            nodes.place.push('/');
+            nodes.place.push_str(element.name().as_ref());
+        }
+        attributes(element, self.nodes.as_mut(), budget, sink)
+    }
+
+    fn close(&mut self, sink: &mut dyn Sink) -> Result<(), &'static str> {
+        self.depth = self.depth.checked_sub(1).ok_or("XML: an end without a beginning")?;
+        if let Some(nodes) = &mut self.nodes
+            && let Some(open) = nodes.open.pop()
+        {
+            nodes.tell("", &self.text[open.text..], sink)?;
+            nodes.place.truncate(open.place);
+        }
         Ok(())
     }
 
-    fn add(&mut self, text: &str) -> Result<(), &'static str> {
+    fn add(&mut self, text: &str, sink: &mut dyn Sink) -> Result<(), &'static str> {
         if self.depth > 0 {
             self.text.push_str(text);
+            if let Some(nodes) = &mut self.nodes {
+                nodes.tell("/text()", text, sink)?;
+            }
         } else if !text.trim_ascii().is_empty() {
             return Err("XML: text outside of the root");
         }
@@ -108,8 +152,22 @@ impl Content {
     }
 }
 
+// === impl Nodes ===
+
+impl Nodes {
+    /// Passes on the innermost element, or what is in it.
+    fn tell(&mut self, within: &str, value: &str, sink: &mut dyn Sink) -> Result<(), &'static str> {
+        let place = [&self.place, within].concat();
+        let left = self.left.checked_sub(place.len() + value.len());
+        self.left = left.ok_or("XML: too much text in elements of elements")?;
+        sink.item(Place::XmlNode, place.as_bytes(), value.as_bytes());
+        Ok(())
+    }
+}
+
 fn attributes(
     element: &BytesStart<'_>,
+    mut nodes: Option<&mut Nodes>,
     budget: &mut Budget,
     sink: &mut dyn Sink,
 ) -> Result<(), &'static str> {
@@ -122,6 +180,9 @@ fn attributes(
         // Declarations of namespaces are no attributes for XPath.
         if name != "xmlns" && !name.starts_with("xmlns:") {
             budget.item(Place::XmlAttribute, name.as_bytes(), value.as_bytes(), sink);
+            if let Some(nodes) = &mut nodes {
+                nodes.tell(&format!("/@{name}"), &value, sink)?;
+            }
         }
         names.push(name.to_owned());
     }

@@ -120,7 +120,7 @@ pub const ACTIONS: &[Entry] = &[
     entry("t", Kind::Transformation, "transforms the value before the operator sees it"),
     entry("tag", Kind::Tag, "a tag of the rule"),
     entry("ver", Kind::Version, "version of the rule set"),
-    entry("xmlns", Kind::Nothing, "accepted without effect: XML:/* needs no names"),
+    entry("xmlns", Kind::Nothing, "accepted without effect: names are compared without namespaces"),
 ];
 
 /// The effect of a rule on the exchange, before `SecDefaultAction` is known.

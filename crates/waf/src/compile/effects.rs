@@ -100,7 +100,8 @@ pub(super) fn ids(text: &str) -> Result<Vec<RangeInclusive<u64>>, String> {
 pub(super) fn name(text: &str) -> Result<Name, String> {
     let expression = text.contains(['^', '$', '*', '+', '?', '(', '[', '|', '\\']);
     let pattern = if expression {
-        let pattern = Pattern::new(text, Reading::default()).map_err(|fault| fault.message)?;
+        let reading = Reading { steps_back: true, ..Reading::default() };
+        let pattern = Pattern::new(text, reading).map_err(|fault| fault.message)?;
         Some(Arc::new(pattern))
     } else {
         None

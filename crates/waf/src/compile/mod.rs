@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 pub use actions::{ACTIONS, Entry as ActionEntry};
 
+use crate::exclusion::{Exclusion, PathExclusion};
 use crate::limits::{INCLUDE_DEPTH_MAX, SOURCES_MAX};
 use crate::rule::{DefaultAction, Item, Rule};
-use crate::rules::{Around, Layer, Rules};
+use crate::rules::{Around, Inside, Layer, Rules};
 use crate::seclang::directives::{self, Kind};
 use crate::seclang::lexer::{self, Fault, Line};
 use crate::seclang::{Files, Problem, Source};
@@ -46,7 +47,10 @@ pub(crate) struct Builder<'a> {
     /// Directives that change rules or remove them, each with its file. They hold for all rules of the set,
     /// as in `ModSecurity` 3, so they are applied when all rules are there.
     changes: Vec<(Arc<str>, Kind, Line)>,
+    /// Exclusions that hold on some paths.
+    exclusions: Vec<PathExclusion>,
     problems: Vec<Problem>,
+    notices: Vec<Problem>,
 }
 
 impl<'a> Builder<'a> {
@@ -67,7 +71,9 @@ impl<'a> Builder<'a> {
             defaults: std::array::from_fn(|_| DefaultAction::default()),
             open: None,
             changes: Vec::new(),
+            exclusions: Vec::new(),
             problems: Vec::new(),
+            notices: Vec::new(),
         }
     }
 
@@ -98,6 +104,15 @@ impl<'a> Builder<'a> {
         self.defaults = defaults;
     }
 
+    /// Reads sources whose rules stand in front of the first rule of a file that is there.
+    fn read_inside(&mut self, Inside { file, sources }: Inside) {
+        let is_of_file = |item: &Item| matches!(item, Item::Rule(rule) if *rule.file == *file);
+        let at = self.items.iter().position(is_of_file).unwrap_or(self.items.len());
+        let behind = self.items.split_off(at);
+        self.read(sources);
+        self.items.extend(behind);
+    }
+
     pub(crate) fn read(&mut self, sources: &[Source]) {
         for source in sources {
             self.source(source.name, source.text);
@@ -105,11 +120,17 @@ impl<'a> Builder<'a> {
     }
 
     /// The rule set, or all faults of its sources.
-    pub(crate) fn finish(mut self) -> Result<Rules, Vec<Problem>> {
+    pub(crate) fn finish(mut self, exclusions: &[Exclusion]) -> Result<Rules, Vec<Problem>> {
         for (file, kind, line) in std::mem::take(&mut self.changes) {
             self.file = file;
             if let Err(fault) = self.change(kind, &line) {
                 self.report(fault);
+            }
+        }
+        for exclusion in exclusions {
+            match exclusion.on_paths() {
+                Some(exclusion) => self.exclusions.push(exclusion),
+                None => change::exclude(&mut self, exclusion),
             }
         }
         if self.problems.is_empty()
@@ -122,7 +143,9 @@ impl<'a> Builder<'a> {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        Ok(Rules::new(self.settings, self.names, self.groups, self.layers, self.items, self.defaults))
+        let Builder { settings, names, groups, layers, items, defaults, exclusions, notices, .. } = self;
+        let rules = Rules::new(settings, names, groups, layers, items, defaults, exclusions);
+        Ok(rules.with_notices(notices))
     }
 
     fn source(&mut self, name: &str, text: &str) {
@@ -145,12 +168,23 @@ impl<'a> Builder<'a> {
     }
 
     fn report(&mut self, fault: Fault) {
-        self.problems.push(Problem {
+        let problem = self.problem(fault);
+        self.problems.push(problem);
+    }
+
+    /// Notes what a rule does not do, although it is accepted.
+    fn notice(&mut self, notice: Fault) {
+        let problem = self.problem(notice);
+        self.notices.push(problem);
+    }
+
+    fn problem(&self, fault: Fault) -> Problem {
+        Problem {
             file: self.file.to_string(),
             line: fault.place.line,
             column: fault.place.column,
             message: fault.message,
-        });
+        }
     }
 
     fn directive(&mut self, line: &Line) -> Result<(), Fault> {
@@ -265,7 +299,7 @@ impl Rules {
     pub fn compile(sources: &[Source], files: &dyn Files) -> Result<Rules, Vec<Problem>> {
         let mut builder = Builder::new(files);
         builder.read(sources);
-        builder.finish()
+        builder.finish(&[])
     }
 
     /// Compiles sources around a base, whose expressions and prefilter are shared.
@@ -276,7 +310,25 @@ impl Rules {
     pub fn extend(base: &Arc<Rules>, around: Around, files: &dyn Files) -> Result<Rules, Vec<Problem>> {
         let mut builder = Builder::from_base(base, files);
         builder.read_before(around.before);
+        if let Some(inside) = around.inside {
+            builder.read_inside(inside);
+        }
         builder.read(around.after);
-        builder.finish()
+        builder.finish(around.exclusions)
+    }
+}
+
+impl Exclusion {
+    /// Adds a target, such as `ARGS:comment`, at which the rules do not look.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why the text is not one target.
+    pub fn add_target(&mut self, target: &str) -> Result<(), String> {
+        if target.starts_with(['!', '&']) {
+            return Err(format!("{target} is a target with a sign: a variable and its name are enough"));
+        }
+        self.push_target(targets::parse_exclusion(target).map_err(|(_, message)| message)?);
+        Ok(())
     }
 }

@@ -55,7 +55,12 @@ pub(super) fn rule(builder: &mut Builder, line: &Line) -> Result<(), Fault> {
     } else {
         let compiled = operators::compile(&argument, &mut builder.names)
             .map_err(|fault| Fault::new(operator.place(raw.argument.offset + fault.offset), fault.message))?;
-        builder.operators.add(&argument, compiled)
+        let notice = compiled.notice.clone();
+        let number = builder.operators.add(&argument, compiled);
+        if let Some(message) = notice {
+            builder.notice(Fault::new(operator.place(0), message));
+        }
+        number
     };
     let link = Link {
         unconditional: false,

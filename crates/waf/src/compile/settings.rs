@@ -61,16 +61,10 @@ fn audit(settings: &mut Settings, setting: Setting, value: &str) -> Result<(), S
         Setting::AuditLog => value.clone_into(&mut audit.log),
         Setting::AuditLogParts => value.clone_into(&mut audit.parts),
         Setting::AuditLogRelevantStatus => {
-            let pattern = Pattern::new(value, Reading::default());
-            match pattern {
-                Ok(pattern) => audit.relevant_status = Some(Arc::new(pattern)),
-                // The usual value has look-ahead: every 4xx and 5xx but 404.
-                Err(_) if value == r"^(?:5|4(?!04))" => {
-                    let pattern = Pattern::new("^(?:5|4(?:[1-9]|0[^4]))", Reading::default());
-                    audit.relevant_status = Some(Arc::new(pattern.map_err(|fault| fault.message)?));
-                }
-                Err(fault) => return Err(fault.message),
-            }
+            // The usual value has look-ahead, and three digits take few steps.
+            let reading = Reading { steps_back: true, ..Reading::default() };
+            let pattern = Pattern::new(value, reading).map_err(|fault| fault.message)?;
+            audit.relevant_status = Some(Arc::new(pattern));
         }
         Setting::AuditLogFormat => audit.json = value.eq_ignore_ascii_case("JSON"),
         Setting::AuditLogType => value.clone_into(&mut audit.kind),

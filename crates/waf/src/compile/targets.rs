@@ -7,7 +7,11 @@ use std::sync::Arc;
 use crate::operators::{Pattern, Reading};
 use crate::seclang::parts::{self, RawTarget, Span};
 use crate::tables::{Names, Targets};
-use crate::variables::{Exclusion, Selector, Shape, Target, Variable};
+use crate::variables::{Exclusion, Path, Selector, Shape, Target, Variable};
+
+/// The parts of an XML body that rules can name.
+const XML: &str =
+    "there are paths of names, *, @name, @* and text(), and only XML:/* and XML://@* can be excluded";
 
 /// A fault with its offset in the word.
 pub(super) type Offset = (usize, String);
@@ -37,7 +41,8 @@ pub(super) fn parse(text: &str, names: &mut Names) -> Result<Targets, Offset> {
 pub(super) fn parse_exclusion(text: &str) -> Result<Exclusion, Offset> {
     let raw = parts::targets(text);
     let [raw] = &raw[..] else { return Err((0, format!("{text} is not one variable"))) };
-    let (variable, selector) = choice(raw)?;
+    let raw = RawTarget { excluded: true, ..raw.clone() };
+    let (variable, selector) = choice(&raw)?;
     Ok(Exclusion { variable, selector })
 }
 
@@ -70,9 +75,10 @@ fn xml(raw: &RawTarget) -> Result<(Variable, Selector), Offset> {
     match raw.selector.as_ref().map(|selector| selector.text) {
         None | Some("/*" | "//*") => Ok((Variable::XmlText, Selector::All)),
         Some("//@*" | "/@*") => Ok((Variable::XmlAttributes, Selector::All)),
-        Some(path) => {
-            let message = format!("XML:{path} is not available: only XML:/* and XML://@* are");
-            Err((raw.name.offset, message))
-        }
+        // Names are compared without namespaces, so that a path could exclude more than it says.
+        Some(text) => match Path::parse(text).filter(|_| !raw.excluded) {
+            Some(path) => Ok((Variable::XmlNodes, Selector::Path(text.into(), Arc::new(path)))),
+            None => Err((raw.name.offset, format!("XML:{text} is not available: {XML}"))),
+        },
     }
 }

@@ -15,7 +15,12 @@ fn faults_have_their_place() {
     let cases = [
         ("SecNothing a", "a.conf:1:1: there is no directive SecNothing"),
         ("\nSecRule ARGZ \"@rx a\" \"id:1\"", "a.conf:2:9: there is no variable ARGZ"),
-        ("SecRule ARGS \"@rx a(?=b)\" \"id:1\"", "a.conf:1:20: look-around needs steps back"),
+        ("SecRule ARGS \"@rx a(?<=b*)\" \"id:1\"", "a.conf:1:20: look-behind needs a part of bounded length"),
+        (
+            "SecRule ARGS:/a(?=b)/ \"@rx a\" \"id:1\"",
+            "a.conf:1:16: look-around, atomic groups and references",
+        ),
+        ("SecRule ARGS \"@rsub s/a/b/\" \"id:1\"", "the operator @rsub is not available"),
         ("SecRule ARGS \"@rz a\" \"id:1\"", "there is no operator @rz"),
         (
             "SecRule ARGS \"a\" \\\n  \"id:1,\\\n  t:nothing\"",
@@ -35,6 +40,16 @@ fn faults_have_their_place() {
         let found = problems(text);
         assert!(found.first().is_some_and(|problem| problem.contains(expected)), "{text}: {found:?}");
     }
+}
+
+#[test]
+fn rules_that_never_match_are_noted_with_their_place() {
+    let text = "SecAction id:1\nSecRule REMOTE_ADDR \"@rbl list.example\" \"id:2\"";
+    let rules = Arc::new(Rules::compile(&[Source { name: "a.conf", text }], &NoFiles).expect("rules"));
+    let notices: Vec<_> = rules.notices().iter().map(ToString::to_string).collect();
+    assert_eq!(notices, ["a.conf:2:22: @rbl never matches: names are not looked up"]);
+    let extended = Rules::extend(&rules, Around::default(), &NoFiles).expect("rules");
+    assert_eq!(extended.notices(), []);
 }
 
 #[test]

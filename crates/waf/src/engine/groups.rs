@@ -10,10 +10,11 @@ use smallvec::SmallVec;
 use super::Transaction;
 use super::texts::TextId;
 use super::values::{Item, Label, Subject};
-use crate::prefilter::{ByteSet, add_bits};
+use crate::prefilter::add_bits;
 use crate::rules::Rules;
-use crate::tables::Numbered;
+use crate::tables::{Group, Numbered};
 use crate::transform::Transformation;
+use crate::triggers::Changes;
 use crate::variables::Variable;
 
 /// One value of a group after its transformations.
@@ -39,8 +40,10 @@ struct State {
     end: u32,
     /// The place of the bits of all operators that could match one of the values, from 1; 0 before the scan.
     bits: u32,
-    /// The place of the set of all bytes of the values, for a group without transformations.
-    set: u32,
+    /// The transformations that may change one of the values, for a group without transformations.
+    changes: Changes,
+    /// True if the transformations change none of the values.
+    is_plain: bool,
 }
 
 /// The groups of a transaction.
@@ -49,7 +52,6 @@ pub(super) struct GroupCache {
     states: Vec<State>,
     values: Vec<GroupValue>,
     bits: Vec<u64>,
-    sets: Vec<ByteSet>,
 }
 
 impl GroupCache {
@@ -59,7 +61,6 @@ impl GroupCache {
             states: vec![State::default(); groups],
             values: Vec::with_capacity(256),
             bits: Vec::with_capacity(512),
-            sets: Vec::with_capacity(32),
         }
     }
 
@@ -68,7 +69,6 @@ impl GroupCache {
         self.epoch += 1;
         self.values.clear();
         self.bits.clear();
-        self.sets.clear();
     }
 
     /// The places of a group's values.
@@ -97,8 +97,12 @@ impl Transaction {
     /// True if an operator could match a value of a group.
     pub(super) fn group_could_match(&mut self, rules: &Rules, group: u32, operator: u32) -> bool {
         self.fill_group(rules, group);
-        self.fill_bits(rules, group);
-        self.groups.could_match(group, operator)
+        let parts = &rules.groups().get(group).parts;
+        let parts = if parts.is_empty() { std::slice::from_ref(&group) } else { parts };
+        parts.iter().any(|&part| {
+            self.fill_bits(rules, part);
+            self.groups.could_match(part, operator)
+        })
     }
 
     /// Makes the values of a group, unless they are there.
@@ -126,35 +130,42 @@ impl Transaction {
         items.clear();
         self.expand(&numbered.group.targets, &mut items);
         let mut state = self.begin();
-        let mut set = ByteSet::default();
         for &item in &items {
             let text = self.text_of(item.subject);
-            set = set.union(&self.store.texts.set(text));
+            state.changes = state.changes.union(self.store.texts.facts(text).changes);
             self.push_value(item, text);
         }
         self.scratch = items;
-        state.set = self.groups.sets.len() as u32;
-        self.groups.sets.push(set);
         self.end(state)
     }
 
     fn fill_transformed(&mut self, rules: &Rules, numbered: &Numbered) -> State {
         let plain = self.groups.states[numbered.plain as usize];
-        let set = self.groups.sets[plain.set as usize];
-        let changes = |set: &ByteSet| numbered.triggers.as_ref().is_none_or(|triggers| triggers.meets(set));
-        if plain.start == plain.end || !changes(&set) {
-            return plain;
+        if plain.start == plain.end || !numbered.changes.meets(plain.changes) {
+            return State { is_plain: true, ..plain };
         }
         let state = self.begin();
+        let map = rules.settings().unicode_map.as_deref();
         for place in plain.start as usize..plain.end as usize {
             let value = self.groups.value(place);
-            if !changes(&self.store.texts.set(value.text)) {
+            if !numbered.changes.meets(self.store.texts.facts(value.text).changes) {
                 self.groups.values.push(value);
                 continue;
             }
-            let group = &numbered.group;
-            for text in self.transformed_item(rules, value.item(), &group.transformations, group.each) {
-                self.push_value(value.item(), text);
+            let Group { transformations, each, .. } = &numbered.group;
+            let mut text = value.text;
+            if *each {
+                self.groups.values.push(value);
+            }
+            for &transformation in &**transformations {
+                let made = self.store.texts.transformed(text, transformation, map);
+                if *each && made != text {
+                    self.groups.values.push(GroupValue { text: made, ..value });
+                }
+                text = made;
+            }
+            if !each {
+                self.groups.values.push(GroupValue { text, ..value });
             }
         }
         self.end(state)
@@ -172,24 +183,21 @@ impl Transaction {
         self.groups.values.push(GroupValue { variable: item.variable, label: item.label, text });
     }
 
-    /// Scans the values of a group, unless that is done: not every group has an operator that the prefilter
-    /// knows.
+    /// Scans the values of a group of one target, unless that is done: not every group has an operator that
+    /// the prefilter knows.
     fn fill_bits(&mut self, rules: &Rules, group: u32) {
         let state = self.groups.states[group as usize];
         if state.bits > 0 {
             return;
         }
-        let parts = &rules.groups().get(group).parts;
-        for &part in parts {
-            self.fill_bits(rules, part);
+        if state.is_plain {
+            let plain = rules.groups().get(group).plain;
+            self.fill_bits(rules, plain);
+            self.groups.states[group as usize].bits = self.groups.states[plain as usize].bits;
+            return;
         }
         let bits = self.groups.bits.len();
         self.groups.bits.resize(bits + rules.words(), 0);
-        let (known, sums) = self.groups.bits.split_at_mut(bits);
-        for &part in parts {
-            let start = self.groups.states[part as usize].bits as usize - 1;
-            add_bits(sums, &known[start..start + rules.words()]);
-        }
         for place in state.start as usize..state.end as usize {
             let scan = self.store.texts.scan(self.groups.values[place].text, rules);
             add_bits(&mut self.groups.bits[bits..], scan);

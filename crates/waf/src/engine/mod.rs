@@ -4,6 +4,7 @@
 //! Never in here: sockets, clocks, parsing of HTTP.
 
 mod apply;
+mod audit;
 mod computed;
 mod groups;
 mod named;
@@ -139,6 +140,12 @@ impl Transaction {
     /// The verdict so far.
     pub fn verdict(&self) -> &Verdict {
         &self.verdict
+    }
+
+    /// True if the rules took too much work: no further one runs, and the exchange is refused unless rules
+    /// only detect.
+    pub fn is_exhausted(&self) -> bool {
+        self.store.texts.exhausted
     }
 
     /// Runs the last phase, and says what happened.

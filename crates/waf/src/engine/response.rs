@@ -4,7 +4,6 @@
 
 use super::Transaction;
 use super::store::Bag;
-use crate::limits::WORK_PER_RESPONSE_BYTE;
 use crate::report::Verdict;
 use crate::settings::{LimitAction, Mode};
 use crate::variables::Variable;
@@ -66,7 +65,7 @@ impl Transaction {
         }
         self.store.changed = true;
         self.store.response_body_bytes += part.len();
-        self.store.texts.allow(part.len() as u64 * WORK_PER_RESPONSE_BYTE);
+        self.store.texts.see(part.len());
         self.response_body.extend_from_slice(part);
         Verdict::Pass
     }

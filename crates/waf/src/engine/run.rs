@@ -41,14 +41,12 @@ impl Transaction {
                 continue;
             }
             let entered = self.enter(&rules, step);
+            let matches = entered.is_some_and(|rule| self.chain(&rules, rule, step.item));
             if self.store.texts.exhausted {
                 self.exhaust();
                 return;
             }
-            let Some(rule) = entered else { continue };
-            if !self.chain(&rules, rule, step.item) {
-                continue;
-            }
+            let Some(rule) = entered.filter(|_| matches) else { continue };
             self.matched(rule);
             if self.ends(phase) {
                 return;
@@ -57,6 +55,9 @@ impl Transaction {
             if rule.skip_after.is_some() {
                 at = step.skip_to as usize;
             }
+        }
+        if self.store.texts.exhausted {
+            self.exhaust();
         }
         if self.allowed == Some(Allow::Phase) {
             self.allowed = None;
@@ -193,7 +194,10 @@ impl Transaction {
                 && operator.is_numeric()
                 && link.transformations.is_empty()
             {
-                if operator.matches_number(number, self) != link.negated {
+                let mut work = 0;
+                let matches = operator.matches_number(number, self, &mut work);
+                self.store.texts.spend(work);
+                if matches != link.negated {
                     any = true;
                     self.match_item(link, item, None);
                 }
@@ -228,7 +232,7 @@ impl Transaction {
             self.store.texts.spend(self.store.texts.get(text).len());
         }
         let mut work = 0;
-        let matches = possible && operator.matches_with_work(self.store.texts.get(text), self, &mut work);
+        let matches = possible && operator.matches(self.store.texts.get(text), self, &mut work);
         self.store.texts.spend(work);
         if matches == link.negated {
             return false;

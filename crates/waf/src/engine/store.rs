@@ -27,6 +27,7 @@ pub(super) enum Bag {
     PartHeaders,
     XmlText,
     XmlAttributes,
+    XmlNodes,
     ResponseHeaders,
     Env,
 }
@@ -50,6 +51,7 @@ pub(super) fn bags(variable: Variable) -> &'static [Bag] {
         Variable::MultipartPartHeaders => &[Bag::PartHeaders],
         Variable::XmlText => &[Bag::XmlText],
         Variable::XmlAttributes => &[Bag::XmlAttributes],
+        Variable::XmlNodes => &[Bag::XmlNodes],
         Variable::Env => &[Bag::Env],
         _ => &[],
     }
@@ -204,7 +206,9 @@ impl Sink for Store {
             Place::PartHeader => Bag::PartHeaders,
             Place::XmlText => Bag::XmlText,
             Place::XmlAttribute => Bag::XmlAttributes,
+            Place::XmlNode => Bag::XmlNodes,
         };
+        self.texts.see(name.len() + value.len());
         self.add(bag, name, value);
     }
 

@@ -19,6 +19,10 @@ impl Transaction {
         if let Some(severity) = rule.about.severity {
             self.report.highest_severity = self.report.highest_severity.min(severity);
         }
+        let lists = self.report.audit_parts.contains('K') && self.report.matched_rules.len() < MATCHES_MAX;
+        if lists {
+            self.report.matched_rules.push(rule.id);
+        }
         if !rule.log && !rule.audit && !stops {
             return;
         }
@@ -86,6 +90,9 @@ impl Transaction {
                 self.report.matches.iter().any(|noted| noted.audit) || self.has_relevant_status()
             }
         };
+        if self.report.audit {
+            self.report.exchange = Some(Box::new(self.audit_parts()));
+        }
         self.report
     }
 

@@ -7,12 +7,12 @@ use std::hash::BuildHasher as _;
 
 use hashbrown::HashTable;
 
-use crate::limits::{TEXT_BYTES_MAX, WORK_BYTES_BASE};
+use crate::limits::{TEXT_BYTES_MAX, WORK_BASE, WORK_PER_BYTE};
 use crate::prefilter::ByteSet;
 use crate::rules::Rules;
 use crate::tables::FastMap;
 use crate::transform::{self, Transformation, UnicodeMap};
-use crate::triggers;
+use crate::triggers::Changes;
 
 /// The number of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,22 +31,35 @@ struct Text {
     facts: u32,
     /// The place of its bits among `scans`, from 1; 0 before it was scanned.
     scan: u32,
+    /// The text that has the same letters in another case, and so the same bits; its own number if there is
+    /// none.
+    folded_from: TextId,
+}
+
+/// The facts about the bytes of a text.
+#[derive(Clone, Copy)]
+pub(super) struct Facts {
+    pub(super) bytes: ByteSet,
+    /// The transformations that may change the text.
+    pub(super) changes: Changes,
 }
 
 /// All texts of a transaction.
 pub(super) struct Texts {
     arena: Vec<u8>,
     entries: Vec<Text>,
-    sets: Vec<ByteSet>,
+    facts: Vec<Facts>,
     scans: Vec<u64>,
-    made: FastMap<(TextId, Transformation), TextId>,
+    /// The results of transformations, by text and transformation in one number.
+    made: FastMap<u64, TextId>,
     /// The results of transformations, by their bytes.
     results: HashTable<TextId>,
     /// True if a text found no room, or the work took too long; what is decided then is not certain.
     pub(super) exhausted: bool,
-    /// Bytes that prefilter, transformations and operators have read.
+    /// The work of prefilter, transformations and operators.
     pub(super) work: u64,
-    work_max: u64,
+    /// Bytes that rules look at.
+    seen: u64,
 }
 
 impl Texts {
@@ -54,26 +67,27 @@ impl Texts {
         let mut texts = Texts {
             arena: Vec::with_capacity(4 << 10),
             entries: Vec::with_capacity(128),
-            sets: Vec::with_capacity(64),
+            facts: Vec::with_capacity(64),
             scans: Vec::with_capacity(512),
             made: FastMap::with_hasher(foldhash::fast::FixedState::with_seed(seed)),
             results: HashTable::new(),
             exhausted: false,
             work: 0,
-            work_max: WORK_BYTES_BASE,
+            seen: 0,
         };
         texts.add(b"");
         texts
     }
 
-    /// Allows more work.
-    pub(super) fn allow(&mut self, bytes: u64) {
-        self.work_max += bytes;
+    /// Counts bytes that rules look at: many of them allow more work.
+    pub(super) fn see(&mut self, bytes: usize) {
+        self.seen += bytes as u64;
     }
 
-    pub(super) fn spend(&mut self, bytes: usize) {
-        self.work += bytes as u64;
-        self.exhausted |= self.work > self.work_max;
+    /// Counts work, up to the bound of an exchange.
+    pub(super) fn spend(&mut self, work: usize) {
+        self.work += work as u64;
+        self.exhausted |= self.work > WORK_BASE.max(self.seen * WORK_PER_BYTE);
     }
 
     /// Adds a text.
@@ -88,8 +102,10 @@ impl Texts {
     }
 
     fn push(&mut self, start: usize, len: usize) -> TextId {
-        self.entries.push(Text { start: start as u32, len: len as u32, facts: 0, scan: 0 });
-        TextId(self.entries.len() as u32 - 1)
+        let id = TextId(self.entries.len() as u32);
+        let (start, len) = (start as u32, len as u32);
+        self.entries.push(Text { start, len, facts: 0, scan: 0, folded_from: id });
+        id
     }
 
     /// Adds a part of a text without a copy.
@@ -106,16 +122,17 @@ impl Texts {
         &self.arena[text.start as usize..(text.start + text.len) as usize]
     }
 
-    /// The set of a text's bytes.
-    pub(super) fn set(&mut self, id: TextId) -> ByteSet {
-        let facts = self.entries[id.0 as usize].facts;
-        if facts > 0 {
-            return self.sets[facts as usize - 1];
+    /// The facts about a text's bytes.
+    pub(super) fn facts(&mut self, id: TextId) -> Facts {
+        let place = self.entries[id.0 as usize].facts;
+        if place > 0 {
+            return self.facts[place as usize - 1];
         }
-        let set = ByteSet::of(self.get(id));
-        self.sets.push(set);
-        self.entries[id.0 as usize].facts = self.sets.len() as u32;
-        set
+        let text = self.get(id);
+        let facts = Facts { bytes: ByteSet::of(text), changes: Changes::in_text(text) };
+        self.facts.push(facts);
+        self.entries[id.0 as usize].facts = self.facts.len() as u32;
+        facts
     }
 
     /// The text after one transformation.
@@ -125,16 +142,20 @@ impl Texts {
         transformation: Transformation,
         map: Option<&UnicodeMap>,
     ) -> TextId {
-        if let Some(set) = triggers::of(transformation)
-            && !set.meets(&self.set(id))
-        {
+        if !self.facts(id).changes.meets(Changes::of(&[transformation])) {
             return id;
         }
-        if let Some(&made) = self.made.get(&(id, transformation)) {
+        let key = u64::from(id.0) << 8 | transformation as u64;
+        if let Some(&made) = self.made.get(&key) {
             return made;
         }
+        let next = self.entries.len() as u32;
         let made = self.make(id, transformation, map);
-        self.made.insert((id, transformation), made);
+        self.made.insert(key, made);
+        let folds = matches!(transformation, Transformation::Lowercase | Transformation::Uppercase);
+        if folds && made.0 >= next {
+            self.entries[made.0 as usize].folded_from = id;
+        }
         made
     }
 
@@ -178,15 +199,21 @@ impl Texts {
             let start = text.scan as usize - 1;
             return &self.scans[start..start + words];
         }
-        let set = self.set(id);
+        if text.folded_from != id {
+            self.scan(text.folded_from, rules);
+            let scan = self.entries[text.folded_from.0 as usize].scan;
+            self.entries[id.0 as usize].scan = scan;
+            return &self.scans[scan as usize - 1..scan as usize - 1 + words];
+        }
+        let bytes_of_text = self.facts(id).bytes;
         let start = self.scans.len();
         self.scans.resize(start + words, 0);
-        self.spend(text.len as usize);
+        self.spend(2 * text.len as usize);
         let bytes = &self.arena[text.start as usize..(text.start + text.len) as usize];
         let mut at = start;
         for layer in rules.layers() {
             let end = at + layer.prefilter.words();
-            layer.prefilter.scan(bytes, &set, &mut self.scans[at..end]);
+            layer.prefilter.scan(bytes, &bytes_of_text, &mut self.scans[at..end]);
             at = end;
         }
         self.entries[id.0 as usize].scan = start as u32 + 1;

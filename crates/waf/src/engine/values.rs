@@ -225,6 +225,7 @@ impl Transaction {
         let name = match variable {
             Variable::XmlText => "XML:/*",
             Variable::XmlAttributes => "XML://@*",
+            Variable::XmlNodes => "XML",
             _ => variable.name(),
         };
         out.extend_from_slice(name.as_bytes());

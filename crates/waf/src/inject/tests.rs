@@ -263,3 +263,61 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     ]);
     prop::collection::vec(words, 0..20).prop_map(|words| words.concat())
 }
+
+/// Pieces of which each makes a loop over the rest of the text likely.
+const REPEATED: [&str; 36] = [
+    "a",
+    "1",
+    " ",
+    "'",
+    "\"",
+    "`",
+    "(",
+    ")",
+    "[",
+    "{",
+    "<",
+    ">",
+    "=",
+    "@",
+    "@`",
+    "/*",
+    "/**/",
+    "--",
+    "--\n",
+    "#",
+    "\\",
+    "\\'",
+    "q'(",
+    "n'",
+    "u&'",
+    "x'",
+    "$",
+    "$a$",
+    "1e",
+    "a.",
+    "<a ",
+    "<a b=",
+    "<!--",
+    "<![CDATA[",
+    "&#x41;",
+    "or 1=1 ",
+];
+
+#[test]
+fn work_doubles_at_most_when_the_text_does() {
+    for first in REPEATED {
+        for second in REPEATED {
+            let text = |count: usize| [first, second].concat().repeat(count).into_bytes();
+            let work = |count: usize| {
+                let (mut sqli, mut xss) = (0, 0);
+                super::detect_sqli_with_work(&text(count), &mut sqli);
+                super::detect_xss_with_work(&text(count), &mut xss);
+                [sqli, xss]
+            };
+            for (once, twice) in work(200).into_iter().zip(work(400)) {
+                assert!(twice <= 2 * once + 200, "{first:?} {second:?}: {once} and {twice}");
+            }
+        }
+    }
+}

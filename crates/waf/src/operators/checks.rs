@@ -27,9 +27,9 @@ pub(crate) fn invalid_url_encoding(text: &[u8]) -> bool {
     })
 }
 
-/// The first range that the expression finds and the checksum confirms.
-pub(super) fn find(kind: Checksum, pattern: &Pattern, text: &[u8]) -> Option<Range<usize>> {
-    pattern.matches(text).find(|range| text.get(range.clone()).is_some_and(|text| confirms(kind, text)))
+/// The first range that the expression finds and the checksum confirms. Work of steps back is added.
+pub(super) fn find(kind: Checksum, pattern: &Pattern, text: &[u8], work: &mut usize) -> Option<Range<usize>> {
+    pattern.matches(text, work).find(|range| text.get(range.clone()).is_some_and(|text| confirms(kind, text)))
 }
 
 fn confirms(kind: Checksum, text: &[u8]) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! Never in here: values.
 
+use super::dynamic::Dynamic;
 use super::{Checksum, Comparison, Operator, Order, Pattern, Reading, network, pcre, words};
 use crate::prefilter::{ByteSet, Requirement};
 use crate::seclang::Files;
@@ -25,6 +26,14 @@ impl Entry {
             _ => None,
         }
     }
+
+    /// Why rules with this operator never match, although others have it; `None` if they can.
+    pub fn notice(&self) -> Option<&'static str> {
+        match self.make {
+            Make::Unanswered(reason) => Some(reason),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -44,6 +53,8 @@ enum Make {
     Sqli,
     Xss,
     Checksum(Checksum),
+    /// It asks somebody who is not asked, so that it never matches.
+    Unanswered(&'static str),
     Refused(&'static str),
 }
 
@@ -62,8 +73,16 @@ pub const OPERATORS: &[Entry] = &[
     entry("eq", Make::Number(Order::Equal), "the value is the number"),
     entry("fuzzyHash", Make::Refused("it needs a library of hashes"), "the value resembles one of a list"),
     entry("ge", Make::Number(Order::GreaterOrEqual), "the value is the number or greater"),
-    entry("geoLookup", Make::Refused("there is no database of places"), "the place of an address is known"),
-    entry("gsbLookup", Make::Refused("it needs a database of addresses"), "the value is a harmful address"),
+    entry(
+        "geoLookup",
+        Make::Unanswered("there is no database of places"),
+        "the place of an address is known",
+    ),
+    entry(
+        "gsbLookup",
+        Make::Unanswered("there is no database of harmful addresses"),
+        "the value is a harmful address",
+    ),
     entry("gt", Make::Number(Order::Greater), "the value is greater than the number"),
     entry("inspectFile", Make::Refused("it would run a program for each file"), "a program approves a file"),
     entry("ipMatch", Make::Networks, "the value is an address of one of the networks"),
@@ -75,7 +94,7 @@ pub const OPERATORS: &[Entry] = &[
     entry("pm", Make::Words, "the value has one of the words in it"),
     entry("pmf", Make::WordsOfFile, "the value has one of a file's words in it"),
     entry("pmFromFile", Make::WordsOfFile, "the value has one of a file's words in it"),
-    entry("rbl", Make::Refused("it would look names up for each request"), "an address is in a list of DNS"),
+    entry("rbl", Make::Unanswered("names are not looked up"), "an address is in a list of DNS"),
     entry("rsub", Make::Refused("it would change bodies"), "the value is changed by an expression"),
     entry("rx", Make::Pattern, "the expression matches"),
     entry("rxGlobal", Make::Pattern, "the expression matches"),
@@ -115,11 +134,17 @@ pub(crate) struct Compiled {
     pub(crate) operator: Operator,
     /// The requirement on a text for a match.
     pub(crate) requirement: Requirement,
+    /// Why it never matches.
+    pub(crate) notice: Option<String>,
 }
 
 impl Compiled {
     fn plain(operator: Operator) -> Compiled {
-        Compiled { operator, requirement: Requirement::default() }
+        Compiled::new(operator, Requirement::default())
+    }
+
+    fn new(operator: Operator, requirement: Requirement) -> Compiled {
+        Compiled { operator, requirement, notice: None }
     }
 }
 
@@ -133,19 +158,20 @@ pub(crate) fn compile(argument: &Argument, names: &mut Names) -> Result<Compiled
     Ok(match entry.make {
         Make::Always => Compiled::plain(Operator::Always),
         Make::Never => Compiled::plain(Operator::Never),
-        Make::Pattern => pattern(argument)?,
+        Make::Pattern => pattern(argument, names)?,
         Make::Words => of_words(&words::of_argument(argument.text).map_err(fault)?).map_err(fault)?,
         Make::WordsOfFile => of_words(&words_of_files(argument).map_err(fault)?).map_err(fault)?,
         Make::Text(comparison) => text(comparison, template(argument, names)?),
         Make::Number(order) => Compiled::plain(Operator::Number(order, template(argument, names)?)),
-        Make::ByteRange => Compiled::plain(Operator::ByteRange(byte_range(argument.text).map_err(fault)?)),
-        Make::UrlEncoding => {
-            Compiled { operator: Operator::UrlEncoding, requirement: Requirement::of_bytes(b"%") }
+        Make::ByteRange => {
+            let valid = byte_range(argument.text).map_err(fault)?;
+            let requirement = Requirement::of_bytes((0..=255).collect::<ByteSet>().without(&valid));
+            Compiled::new(Operator::ByteRange(valid), requirement)
         }
-        Make::Utf8 => Compiled {
-            operator: Operator::Utf8,
-            requirement: Requirement::of_bytes(&(0x80..=0xff).collect::<Vec<u8>>()),
-        },
+        Make::UrlEncoding => {
+            Compiled::new(Operator::UrlEncoding, Requirement::of_bytes(ByteSet::constant(b"%")))
+        }
+        Make::Utf8 => Compiled::new(Operator::Utf8, Requirement::of_bytes(ByteSet::HIGH)),
         Make::Networks => Compiled::plain(Operator::Networks(network::list(argument.text).map_err(fault)?)),
         Make::NetworksOfFile => {
             let lines = words_of_files(argument).map_err(fault)?.join(&b' ');
@@ -158,14 +184,16 @@ pub(crate) fn compile(argument: &Argument, names: &mut Names) -> Result<Compiled
         }
         Make::Xss => {
             crate::inject::prepare();
-            Compiled { operator: Operator::Xss, requirement: Requirement::of_bytes(b"<=") }
+            Compiled::new(Operator::Xss, Requirement::of_bytes(ByteSet::constant(b"<=")))
         }
         Make::Checksum(kind) => {
-            let compiled = Pattern::with_requirement(argument.text, Reading::default())?;
-            Compiled {
-                operator: Operator::Checksum(kind, compiled.pattern),
-                requirement: compiled.requirement,
-            }
+            let reading = Reading { steps_back: true, ..Reading::default() };
+            let compiled = Pattern::with_requirement(argument.text, reading)?;
+            Compiled::new(Operator::Checksum(kind, compiled.pattern), compiled.requirement)
+        }
+        Make::Unanswered(reason) => {
+            let notice = Some(format!("@{} never matches: {reason}", entry.name));
+            Compiled { notice, ..Compiled::plain(Operator::Never) }
         }
         Make::Refused(reason) => {
             return Err(fault(format!("the operator @{} is not available: {reason}", entry.name)));
@@ -177,22 +205,20 @@ fn template(argument: &Argument, names: &mut Names) -> Result<Template, pcre::Fa
     Template::parse(argument.text, names).map_err(|(offset, message)| pcre::Fault { offset, message })
 }
 
-fn pattern(argument: &Argument) -> Result<Compiled, pcre::Fault> {
-    if let Some(offset) = argument.text.find("%{") {
-        return Err(pcre::Fault {
-            offset,
-            message: "macros are not available in expressions: they would be compiled for each request"
-                .into(),
-        });
+fn pattern(argument: &Argument, names: &mut Names) -> Result<Compiled, pcre::Fault> {
+    let whole = argument.negated;
+    let reading = Reading { any_case: false, groups: argument.groups, whole, steps_back: true };
+    let template = template(argument, names)?;
+    if !template.is_constant() {
+        return Ok(Compiled::plain(Operator::Dynamic(Box::new(Dynamic::new(template, reading)))));
     }
-    let reading = Reading { any_case: false, groups: argument.groups, whole: argument.negated };
     let compiled = Pattern::with_requirement(argument.text, reading)?;
-    Ok(Compiled { operator: Operator::Pattern(compiled.pattern), requirement: compiled.requirement })
+    Ok(Compiled::new(Operator::Pattern(compiled.pattern), compiled.requirement))
 }
 
 fn of_words(words: &[Vec<u8>]) -> Result<Compiled, String> {
     let requirement = Requirement::of_words(words.iter().map(Vec::as_slice));
-    Ok(Compiled { operator: Operator::Words(words::Words::new(words)?), requirement })
+    Ok(Compiled::new(Operator::Words(words::Words::new(words)?), requirement))
 }
 
 fn words_of_files(argument: &Argument) -> Result<Vec<Vec<u8>>, String> {
@@ -210,7 +236,7 @@ fn text(comparison: Comparison, argument: Template) -> Compiled {
         }
         _ => Requirement::default(),
     };
-    Compiled { operator: Operator::Text(comparison, argument), requirement }
+    Compiled::new(Operator::Text(comparison, argument), requirement)
 }
 
 /// The bytes of `1-255,9,0x0a-0x0d`.

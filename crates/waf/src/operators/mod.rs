@@ -2,24 +2,29 @@
 //!
 //! Never in here: variables, transformations, actions.
 
+mod backtrack;
 mod checks;
+mod dynamic;
 mod make;
 mod network;
 mod pattern;
 mod pcre;
+mod starts;
 mod words;
 
 use std::ops::Range;
 
 use smallvec::smallvec;
 
+pub(crate) use backtrack::{GROUPS, Groups};
 pub(crate) use make::{Argument, Compiled, compile};
 pub use make::{Entry, OPERATORS};
-pub(crate) use pattern::{GROUPS, Groups, Pattern, Reading};
+pub(crate) use pattern::{Pattern, Reading};
 
 use crate::prefilter::ByteSet;
 use crate::template::{Template, Values, number};
 pub(crate) use checks::{Checksum, invalid_url_encoding as has_invalid_url_encoding};
+use dynamic::Dynamic;
 use network::Network;
 use words::Words;
 
@@ -69,6 +74,8 @@ pub(crate) enum Operator {
     Always,
     Never,
     Pattern(Pattern),
+    /// `@rx` with macros.
+    Dynamic(Box<Dynamic>),
     Words(Words),
     /// Comparisons of texts.
     Text(Comparison, Template),
@@ -115,29 +122,24 @@ impl Operator {
         matches!(self, Operator::Number(..) | Operator::Always | Operator::Never)
     }
 
-    /// True if the operator matches a number.
-    pub(crate) fn matches_number(&self, value: i64, values: &dyn Values) -> bool {
+    /// True if the operator matches a number. Work is added, as below.
+    pub(crate) fn matches_number(&self, value: i64, values: &dyn Values, work: &mut usize) -> bool {
         match self {
             Operator::Always => true,
             Operator::Number(order, argument) => order.holds(value, argument.number(values)),
-            _ => self.matches(value.to_string().as_bytes(), values),
+            _ => self.matches(value.to_string().as_bytes(), values, work),
         }
     }
 
     /// True if the operator matches a text. Work beyond one step for each byte is added.
-    pub(crate) fn matches_with_work(&self, text: &[u8], values: &dyn Values, work: &mut usize) -> bool {
-        match self {
-            Operator::Pattern(pattern) => pattern.is_match_with_work(text, work),
-            _ => self.matches(text, values),
-        }
-    }
-
-    /// True if the operator matches a text.
-    pub(crate) fn matches(&self, text: &[u8], values: &dyn Values) -> bool {
+    pub(crate) fn matches(&self, text: &[u8], values: &dyn Values, work: &mut usize) -> bool {
         match self {
             Operator::Always => true,
             Operator::Never => false,
-            Operator::Pattern(pattern) => pattern.is_match(text),
+            Operator::Pattern(pattern) => pattern.is_match_with_work(text, work),
+            Operator::Dynamic(dynamic) => {
+                dynamic.pattern(values, work).is_some_and(|pattern| pattern.is_match_with_work(text, work))
+            }
             Operator::Words(words) => words.find(text).is_some(),
             Operator::Text(comparison, argument) => match argument.constant() {
                 Some(argument) => compare(*comparison, text, argument),
@@ -148,9 +150,9 @@ impl Operator {
             Operator::UrlEncoding => checks::invalid_url_encoding(text),
             Operator::Utf8 => std::str::from_utf8(text).is_err(),
             Operator::Networks(networks) => network::contain(networks, text),
-            Operator::Sqli => crate::inject::detect_sqli(text).is_some(),
-            Operator::Xss => crate::inject::detect_xss(text),
-            Operator::Checksum(kind, pattern) => checks::find(*kind, pattern, text).is_some(),
+            Operator::Sqli => crate::inject::detect_sqli_with_work(text, work).is_some(),
+            Operator::Xss => crate::inject::detect_xss_with_work(text, work),
+            Operator::Checksum(kind, pattern) => checks::find(*kind, pattern, text, work).is_some(),
         }
     }
 
@@ -158,12 +160,15 @@ impl Operator {
     pub(crate) fn capture(&self, text: &[u8], values: &dyn Values, work: &mut usize) -> Option<Capture> {
         match self {
             Operator::Pattern(pattern) => pattern.groups(text, work).map(Capture::Groups),
+            Operator::Dynamic(dynamic) => {
+                dynamic.pattern(values, work)?.groups(text, work).map(Capture::Groups)
+            }
             Operator::Words(words) => words.find(text).map(Capture::range),
-            Operator::Checksum(kind, pattern) => checks::find(*kind, pattern, text).map(Capture::range),
+            Operator::Checksum(kind, pattern) => checks::find(*kind, pattern, text, work).map(Capture::range),
             Operator::Sqli => {
                 crate::inject::detect_sqli(text).map(|found| Capture::Text(found.as_bytes().to_vec()))
             }
-            _ => self.matches(text, values).then(|| Capture::range(0..text.len())),
+            _ => self.matches(text, values, work).then(|| Capture::range(0..text.len())),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Expressions of PCRE in the syntax of `regex-syntax`: the same bytes match. What needs steps back
-//! (references, look-around, atomic groups) is refused.
+//! Expressions of PCRE in the syntax of `regex-syntax`: the same bytes match. Look-around, atomic groups and
+//! references to groups become groups with the names of `backtrack::Part`.
 //!
 //! Never in here: an automaton.
 
 use std::fmt::Write as _;
+
+use super::backtrack::Part;
 
 /// A fault of an expression, with the offset of its byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,18 +16,40 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
+/// A rewritten expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Translation {
+    pub(super) text: String,
+    /// The offset of the first part that needs steps back.
+    pub(super) steps_back: Option<usize>,
+}
+
 /// Rewrites an expression.
-pub(crate) fn translate(text: &str) -> Result<String, Fault> {
-    let mut translator =
-        Translator { text: text.as_bytes(), at: 0, out: String::with_capacity(text.len() + 16) };
+pub(super) fn translate(text: &str) -> Result<Translation, Fault> {
+    let mut translator = Translator {
+        text: text.as_bytes(),
+        at: 0,
+        out: String::with_capacity(text.len() + 16),
+        open: Vec::new(),
+        atom: 0,
+        parts: 0,
+        steps_back: None,
+    };
     translator.run()?;
-    Ok(translator.out)
+    Ok(Translation { text: translator.out, steps_back: translator.steps_back })
 }
 
 struct Translator<'a> {
     text: &'a [u8],
     at: usize,
     out: String,
+    /// The places in `out` of the groups that are open.
+    open: Vec<usize>,
+    /// The place in `out` of what a quantifier would repeat.
+    atom: usize,
+    /// Parts that need steps back, so far.
+    parts: usize,
+    steps_back: Option<usize>,
 }
 
 /// The meaning of one escape or character of a class.
@@ -34,7 +58,7 @@ enum Atom {
     Set(&'static str),
 }
 
-impl Translator<'_> {
+impl<'a> Translator<'a> {
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
     }
@@ -44,6 +68,7 @@ impl Translator<'_> {
     }
 
     fn literal(&mut self, byte: u8) {
+        self.atom = self.out.len();
         if byte.is_ascii_alphanumeric() || byte == b'_' {
             self.out.push(char::from(byte));
         } else {
@@ -57,13 +82,19 @@ impl Translator<'_> {
                 b'\\' => self.escape()?,
                 b'[' => self.class()?,
                 b'(' => self.group()?,
-                b'*' | b'+' | b'?' => self.quantifier(1)?,
+                b'*' | b'+' | b'?' => self.quantifier(1),
                 b'{' => match self.counted() {
-                    Some(length) => self.quantifier(length)?,
+                    Some(length) => self.quantifier(length),
                     None => self.one_literal(b'{'),
                 },
+                b')' => {
+                    self.atom = self.open.pop().unwrap_or_default();
+                    self.out.push(')');
+                    self.at += 1;
+                }
                 // White space and `#` keep their meaning for `(?x)`.
-                b'|' | b')' | b'^' | b'$' | b'.' | b' ' | b'\t' | b'\n' | b'\r' | b'#' => {
+                b'|' | b'^' | b'$' | b'.' | b' ' | b'\t' | b'\n' | b'\r' | b'#' => {
+                    self.atom = self.out.len();
                     self.out.push(char::from(byte));
                     self.at += 1;
                 }
@@ -90,7 +121,7 @@ impl Translator<'_> {
         (!low.is_empty() && digits(low) && digits(high)).then_some(end + 2)
     }
 
-    fn quantifier(&mut self, length: usize) -> Result<(), Fault> {
+    fn quantifier(&mut self, length: usize) {
         for &byte in &self.text[self.at..self.at + length] {
             self.out.push(char::from(byte));
         }
@@ -101,35 +132,87 @@ impl Translator<'_> {
                 self.at += 1;
             }
             Some(b'+') => {
-                return self.fault("a possessive quantifier needs steps back, which are not available");
+                let begin = self.part(Part::Atomic, "");
+                self.out.insert_str(self.atom, &begin);
+                self.out.push(')');
+                self.at += 1;
             }
             _ => {}
         }
+    }
+
+    /// The beginning of a group that stands for a part with steps back.
+    fn part(&mut self, part: Part, meant: &str) -> String {
+        self.parts += 1;
+        self.steps_back.get_or_insert(self.at);
+        let dot = if meant.is_empty() { "" } else { "." };
+        format!("(?P<{}.{}{dot}{meant}>", part.name(), self.parts)
+    }
+
+    /// Begins a group that stands for a part with steps back, and that so many bytes begin.
+    fn begin(&mut self, part: Part, length: usize) {
+        let begin = self.part(part, "");
+        self.out.push_str(&begin);
+        self.at += length;
+    }
+
+    /// A reference to a group, which so many bytes make up.
+    fn reference(&mut self, part: Part, group: &[u8], length: usize) -> Result<(), Fault> {
+        let group = String::from_utf8_lossy(group);
+        if group.is_empty() || group.contains(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        {
+            return self.fault("a reference needs the number or name of a group");
+        }
+        self.atom = self.out.len();
+        let begin = self.part(part, &group);
+        self.out.push_str(&begin);
+        self.out.push_str("a)");
+        self.at += length;
         Ok(())
+    }
+
+    /// The text between two bytes, from the byte so far ahead.
+    fn enclosed(&self, ahead: usize, close: u8) -> Option<&'a [u8]> {
+        let rest = self.text.get(self.at + ahead + 1..)?;
+        Some(&rest[..rest.iter().position(|&byte| byte == close)?])
     }
 
     fn group(&mut self) -> Result<(), Fault> {
         if self.peek(1) == Some(b'*') {
             return self.fault("a verb of PCRE is not available");
         }
+        if self.peek(1) == Some(b'?') && self.peek(2) == Some(b'#') {
+            let Some(end) = self.text[self.at..].iter().position(|&byte| byte == b')') else {
+                return self.fault("a comment is not closed");
+            };
+            self.at += end + 1;
+            return Ok(());
+        }
+        if let (Some(b"?P="), Some(name)) = (self.text.get(self.at + 1..self.at + 4), self.enclosed(3, b')'))
+        {
+            return self.reference(Part::SameNamed, name, name.len() + 5);
+        }
+        self.open.push(self.out.len());
         if self.peek(1) != Some(b'?') {
             self.out.push('(');
             self.at += 1;
             return Ok(());
         }
         let (kind, next) = (self.peek(2), self.peek(3));
+        let part = match (kind, next) {
+            (Some(b'='), _) => Some(Part::Ahead),
+            (Some(b'!'), _) => Some(Part::NotAhead),
+            (Some(b'<'), Some(b'=')) => Some(Part::Behind),
+            (Some(b'<'), Some(b'!')) => Some(Part::NotBehind),
+            (Some(b'>'), _) => Some(Part::Atomic),
+            _ => None,
+        };
+        if let Some(part) = part {
+            let is_behind = matches!(part, Part::Behind | Part::NotBehind);
+            self.begin(part, if is_behind { 4 } else { 3 });
+            return Ok(());
+        }
         match (kind, next) {
-            (Some(b'=' | b'!'), _) | (Some(b'<'), Some(b'=' | b'!')) => {
-                self.fault("look-around needs steps back, which are not available")
-            }
-            (Some(b'>'), _) => self.fault("an atomic group needs steps back, which are not available"),
-            (Some(b'#'), _) => match self.text[self.at..].iter().position(|&byte| byte == b')') {
-                Some(end) => {
-                    self.at += end + 1;
-                    Ok(())
-                }
-                None => self.fault("a comment is not closed"),
-            },
             (Some(b'P'), Some(b'<')) => self.named(4, b'>'),
             (Some(b'<'), _) => self.named(3, b'>'),
             (Some(b'\''), _) => self.named(3, b'\''),
@@ -159,6 +242,9 @@ impl Translator<'_> {
         if !matches!(rest.get(end), Some(b':' | b')')) {
             return self.fault("this kind of group is not available");
         }
+        if rest[end] == b')' {
+            self.open.pop();
+        }
         if rest[end] == b')' && end == 0 {
             self.at += 3;
             return Ok(());
@@ -183,19 +269,52 @@ impl Translator<'_> {
                 return Ok(());
             }
             b'E' => "",
+            b'1'..=b'9' | b'g' | b'k' if self.is_reference() => return self.escaped_reference(),
             _ => {
                 match self.atom()? {
                     Atom::Byte(byte) => self.literal(byte),
                     Atom::Set(set) => {
+                        self.atom = self.out.len();
                         let _ = write!(self.out, "[{set}]");
                     }
                 }
                 return Ok(());
             }
         };
+        self.atom = self.out.len();
         self.out.push_str(assertion);
         self.at += 2;
         Ok(())
+    }
+
+    /// Whether `\1` is not the octal escape that `\101` is.
+    fn is_reference(&self) -> bool {
+        let is_octal = |ahead: usize| matches!(self.peek(ahead), Some(b'0'..=b'7'));
+        !(is_octal(1) && is_octal(2) && is_octal(3))
+    }
+
+    /// `\1`, `\g1`, `\g{1}`, `\g{name}`, `\k{name}`, `\k<name>` or `\k'name'`.
+    fn escaped_reference(&mut self) -> Result<(), Fault> {
+        let skip = if matches!(self.peek(1), Some(b'g' | b'k')) { 2 } else { 1 };
+        let close = match self.peek(skip) {
+            _ if skip == 1 => None,
+            Some(b'{') => Some(b'}'),
+            Some(b'<') if self.peek(1) == Some(b'k') => Some(b'>'),
+            Some(b'\'') if self.peek(1) == Some(b'k') => Some(b'\''),
+            _ => None,
+        };
+        let (group, length) = if let Some(close) = close {
+            let Some(group) = self.enclosed(skip, close) else {
+                return self.fault("a reference is not closed");
+            };
+            (group, skip + group.len() + 2)
+        } else {
+            let rest = &self.text[self.at + skip..];
+            let length = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            (&rest[..length], skip + length)
+        };
+        let is_number = group.iter().all(u8::is_ascii_digit);
+        self.reference(if is_number { Part::Same } else { Part::SameNamed }, group, length)
     }
 
     fn quoted(&mut self) {
@@ -265,7 +384,7 @@ impl Translator<'_> {
         let rest = &self.text[self.at + 1..];
         let length = rest.iter().take(3).take_while(|byte| matches!(byte, b'0'..=b'7')).count();
         if rest.first() != Some(&b'0') && length < 3 {
-            return self.fault("a reference to a group needs steps back, which are not available");
+            return self.fault("a class has no references to groups");
         }
         let text = String::from_utf8_lossy(&rest[..length]);
         let Ok(byte) = u8::from_str_radix(&text, 8) else {
@@ -276,7 +395,7 @@ impl Translator<'_> {
     }
 
     fn class(&mut self) -> Result<(), Fault> {
-        let start = self.at;
+        let (start, atom) = (self.at, self.out.len());
         self.at += 1;
         self.out.push('[');
         if self.peek(0) == Some(b'^') {
@@ -292,6 +411,7 @@ impl Translator<'_> {
                 }
                 Some(b']') if self.at > first => {
                     self.out.push(']');
+                    self.atom = atom;
                     self.at += 1;
                     return Ok(());
                 }
@@ -378,22 +498,31 @@ mod tests {
             (r"a*?b+?c??", r"a*?b+?c??"),
         ];
         for (text, expected) in cases {
-            assert_eq!(translate(text).as_deref(), Ok(expected), "{text}");
+            let translation = Translation { text: expected.to_owned(), steps_back: None };
+            assert_eq!(translate(text), Ok(translation), "{text}");
         }
     }
 
     #[test]
-    fn what_needs_steps_back_is_refused_with_its_offset() {
+    fn parts_that_need_steps_back_become_groups_with_names() {
         let cases = [
-            (r"a(?=b)", 1),
-            (r"a(?<!b)", 1),
-            (r"(?>a)", 0),
-            (r"(a)\1", 3),
-            (r"a++", 2),
-            (r"(*FAIL)", 0),
-            (r"x\K", 1),
-            (r"[a", 0),
+            (r"a(?=b)", 1, r"a(?P<ahead.1>b)"),
+            (r"(?<!a)(?!b)", 0, r"(?P<not_behind.1>a)(?P<not_ahead.2>b)"),
+            (r"(?>a|b)c", 0, r"(?P<atomic.1>a|b)c"),
+            (r"x(ab)++[a-z]?+", 6, r"x(?P<atomic.1>(ab)+)(?P<atomic.2>[a-z]?)"),
+            (r"(a)\1\g{1}", 3, r"(a)(?P<same.1.1>a)(?P<same.2.1>a)"),
+            (r"(?<n>a)\k<n>(?P=n)", 7, r"(?P<n>a)(?P<same_named.1.n>a)(?P<same_named.2.n>a)"),
         ];
+        for (text, offset, expected) in cases {
+            let expected = Translation { text: expected.to_owned(), steps_back: Some(offset) };
+            assert_eq!(translate(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_available_is_refused_with_its_offset() {
+        let cases =
+            [(r"(*FAIL)", 0), (r"x\K", 1), (r"[a", 0), (r"(a)\k<n", 3), (r"(a)[\1]", 4), (r"(?R)", 0)];
         for (text, offset) in cases {
             assert_eq!(translate(text).map_err(|fault| fault.offset), Err(offset), "{text}");
         }

@@ -1,6 +1,7 @@
 //! Each operator on values that match and on values that do not.
 
 use super::*;
+use crate::limits::WORK_MAX;
 use crate::seclang::Files;
 use crate::tables::Names;
 use crate::template::Reference;
@@ -64,7 +65,12 @@ fn operators_match_as_their_documentation_says() {
         ("pm", "foo |62 61|r", &[b"xFOOx", b"bar"], &[b"fo"]),
         ("pmf", "words", &[b"BAZ"], &[b"foo"]),
         ("pmFromFile", "words", &[b"a foo bar b"], &[b"# words"]),
+        ("geoLookup", "", &[], &[b"192.0.2.1"]),
+        ("gsbLookup", "x", &[], &[b"http://192.0.2.1/"]),
+        ("rbl", "list.example", &[], &[b"192.0.2.1"]),
         ("rx", "^a.c$", &[b"abc"], &[b"abcd"]),
+        ("rx", "a(?!b)", &[b"aba"], &[b"ab", b"b"]),
+        ("rx", "^%{tx.a}$", &[b"7", b"8\n7"], &[b"77", b"%{tx.a}"]),
         ("rxGlobal", "b", &[b"abc"], &[b"a"]),
         ("streq", "abc", &[b"abc"], &[b"ABC"]),
         ("strmatch", "b", &[b"abc"], &[b"ac"]),
@@ -81,11 +87,11 @@ fn operators_match_as_their_documentation_says() {
     for (name, argument, matching, others) in cases {
         let operator = made(name, argument).unwrap_or_else(|fault| panic!("@{name}: {fault:?}")).operator;
         for text in *matching {
-            assert!(operator.matches(text, &Fixed), "@{name} {argument} on {text:?}");
+            assert!(operator.matches(text, &Fixed, &mut 0), "@{name} {argument} on {text:?}");
             assert!(operator.capture(text, &Fixed, &mut 0).is_some(), "@{name} {argument} captures {text:?}");
         }
         for text in *others {
-            assert!(!operator.matches(text, &Fixed), "@{name} {argument} on {text:?}");
+            assert!(!operator.matches(text, &Fixed, &mut 0), "@{name} {argument} on {text:?}");
         }
     }
     for entry in OPERATORS.iter().filter(|entry| entry.refusal().is_none()) {
@@ -101,8 +107,8 @@ fn what_is_not_available_is_refused_with_its_reason() {
     }
     for (name, text) in [
         ("nothing", ""),
-        ("rx", "a(?=b)"),
-        ("rx", "a%{tx.b}"),
+        ("rx", "a(?=b"),
+        ("rx", "a%{nothing.b}"),
         ("pmFromFile", "none"),
         ("pm", " "),
         ("ipMatch", "10.0.0.0/33"),
@@ -110,6 +116,46 @@ fn what_is_not_available_is_refused_with_its_reason() {
     ] {
         assert!(made(name, text).is_err(), "@{name} {text}");
     }
+}
+
+#[test]
+fn what_asks_somebody_else_never_matches_and_says_so() {
+    for entry in OPERATORS {
+        let notice = made(entry.name, "").ok().and_then(|compiled| compiled.notice);
+        let expected = entry.notice().map(|reason| format!("@{} never matches: {reason}", entry.name));
+        assert_eq!(notice, expected);
+    }
+}
+
+/// A value that a macro stands for.
+struct Value(&'static str);
+
+impl Values for Value {
+    fn append(&self, _reference: &Reference, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.as_bytes());
+    }
+
+    fn number(&self, _reference: &Reference) -> i64 {
+        0
+    }
+}
+
+#[test]
+fn expressions_with_macros_are_compiled_once_for_each_value() {
+    let operator = made("rx", "^%{tx.a}").expect("an expression").operator;
+    let matches = |value: &'static str, text: &str| {
+        let mut work = 0;
+        (operator.matches(text.as_bytes(), &Value(value), &mut work), work)
+    };
+    let first = matches("a|b", "xb");
+    assert!(first.0, "nothing is escaped");
+    let again = matches("a|b", "b");
+    assert!(again.0 && again.1 < first.1, "{again:?}");
+    assert!(matches("\u{e9}", "\u{e9}").0, "bytes beyond ASCII are those of the value");
+    assert!(!matches("(", "(").0, "a fault matches nothing");
+    assert!(matches("(?:(?:x{1000}){1000}){1000}", "x").1 > 1 << 20, "it would take too much");
+    let long: &'static str = "x".repeat(1 << 20).leak();
+    assert!(matches(long, "x").1 >= WORK_MAX, "the exchange is refused");
 }
 
 #[test]

@@ -14,6 +14,9 @@ impl ByteSet {
     pub(crate) const PLAIN: ByteSet =
         ByteSet::constant(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.");
 
+    /// Quotes, brackets, and other signs that most values have none of.
+    pub(crate) const RARE: ByteSet = ByteSet::constant(b"\"'`()[]{}<>\\$|&;!*?^~#@%");
+
     /// The set of some bytes, as a constant.
     pub(crate) const fn constant(bytes: &[u8]) -> ByteSet {
         let mut words = [0u64; 4];
@@ -54,8 +57,8 @@ impl ByteSet {
     }
 
     /// True if the byte is in the set.
-    pub(crate) fn contains(&self, byte: u8) -> bool {
-        self.0[usize::from(byte >> 6)] & (1 << (byte & 63)) != 0
+    pub(crate) const fn contains(&self, byte: u8) -> bool {
+        self.0[(byte >> 6) as usize] & (1 << (byte & 63)) != 0
     }
 
     /// True if a byte is in both sets.

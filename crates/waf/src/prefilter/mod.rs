@@ -4,12 +4,13 @@
 //! Never in here: a decision that an operator matches.
 
 mod bytes;
+mod literals;
 mod requirement;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use hashbrown::HashMap;
 
 pub(crate) use bytes::ByteSet;
+use literals::{Literals, set_bit};
 pub(crate) use requirement::Requirement;
 use requirement::SETS;
 use smallvec::SmallVec;
@@ -17,12 +18,11 @@ use smallvec::SmallVec;
 /// The prefilter of some operators, which are numbered from 0.
 pub(crate) struct Prefilter {
     words: usize,
-    automaton: Option<AhoCorasick>,
-    /// The operators of each literal: a range of `operators`.
-    literals: Vec<std::ops::Range<u32>>,
-    operators: Vec<u16>,
+    literals: Option<Literals>,
     /// Operators without literals.
     without_literals: Box<[u64]>,
+    /// Operators that need no literals either in a text with a byte of `ByteSet::RARE`.
+    without_literals_if_rare: Box<[u64]>,
     /// The operators that have no first set, then those that have no second one. No set has a plain byte.
     always: Box<[u64]>,
     /// For each byte a row: the operators whose first set has the byte, then those whose second set has it.
@@ -31,10 +31,6 @@ pub(crate) struct Prefilter {
 
 /// Words that are computed at once: the words of a prefilter are a multiple of this.
 const LANES: usize = 4;
-
-fn set_bit(bits: &mut [u64], index: usize) {
-    bits[index / 64] |= 1 << (index % 64);
-}
 
 /// Adds the bits of a scan to others.
 pub(crate) fn add_bits(sums: &mut [u64], bits: &[u64]) {
@@ -56,15 +52,17 @@ impl Prefilter {
         let empty = || vec![0u64; words].into_boxed_slice();
         let mut prefilter = Prefilter {
             words,
-            automaton: None,
-            literals: Vec::new(),
-            operators: Vec::new(),
+            literals: None,
             without_literals: empty(),
+            without_literals_if_rare: empty(),
             always: vec![0u64; words * SETS].into_boxed_slice(),
             by_byte: vec![0u64; words * SETS * 256].into_boxed_slice(),
         };
         let mut by_literal: HashMap<&[u8], Vec<u16>, foldhash::fast::FixedState> = HashMap::default();
         for (index, requirement) in requirements.iter().enumerate() {
+            if requirement.only_without_rare || requirement.literals.is_none() {
+                set_bit(&mut prefilter.without_literals_if_rare, index);
+            }
             match &requirement.literals {
                 Some(literals) => {
                     for literal in literals {
@@ -75,7 +73,9 @@ impl Prefilter {
             }
             prefilter.add_sets(index, &requirement.sets);
         }
-        prefilter.add_literals(by_literal)?;
+        if !by_literal.is_empty() {
+            prefilter.literals = Some(Literals::new(&by_literal)?);
+        }
         Ok(prefilter)
     }
 
@@ -94,31 +94,6 @@ impl Prefilter {
         }
     }
 
-    fn add_literals(
-        &mut self,
-        by_literal: HashMap<&[u8], Vec<u16>, foldhash::fast::FixedState>,
-    ) -> Result<(), String> {
-        let mut all: Vec<(&[u8], Vec<u16>)> = by_literal.into_iter().collect();
-        all.sort_unstable();
-        for (_, operators) in &mut all {
-            operators.dedup();
-            let start = self.operators.len() as u32;
-            self.operators.append(operators);
-            self.literals.push(start..self.operators.len() as u32);
-        }
-        if !all.is_empty() {
-            let automaton = AhoCorasick::builder()
-                .ascii_case_insensitive(true)
-                .match_kind(MatchKind::Standard)
-                .kind(Some(AhoCorasickKind::DFA))
-                .prefilter(false)
-                .build(all.iter().map(|entry| entry.0))
-                .map_err(|error| error.to_string())?;
-            self.automaton = Some(automaton);
-        }
-        Ok(())
-    }
-
     /// Words of 64 bits that a scan gives.
     pub(crate) fn words(&self) -> usize {
         self.words
@@ -126,14 +101,10 @@ impl Prefilter {
 
     /// Sets the bit of each operator that could match the text; `bytes` are those of the text.
     pub(crate) fn scan(&self, text: &[u8], bytes: &ByteSet, bits: &mut [u64]) {
-        bits.copy_from_slice(&self.without_literals);
-        if let Some(automaton) = &self.automaton {
-            for found in automaton.find_overlapping_iter(text) {
-                let range = &self.literals[found.pattern().as_usize()];
-                for &operator in &self.operators[range.start as usize..range.end as usize] {
-                    set_bit(bits, usize::from(operator));
-                }
-            }
+        let rare = bytes.meets(&ByteSet::RARE);
+        bits.copy_from_slice(if rare { &self.without_literals_if_rare } else { &self.without_literals });
+        if let Some(literals) = &self.literals {
+            literals.scan(text, bits);
         }
         self.filter(bytes, bits);
     }
@@ -154,10 +125,7 @@ impl Prefilter {
 
     /// Bytes that the prefilter takes.
     pub(crate) fn memory(&self) -> usize {
-        self.automaton.as_ref().map_or(0, AhoCorasick::memory_usage)
-            + self.literals.len() * 8
-            + self.operators.len() * 2
-            + (SETS + 1 + 256 * SETS) * self.words * 8
+        self.literals.as_ref().map_or(0, Literals::memory) + (SETS + 2 + 256 * SETS) * self.words * 8
     }
 }
 
@@ -175,6 +143,7 @@ mod tests {
         r"(?:ab|c?)d?",
         r"x{2,3}y|'\s*or",
         r"(?i)(?:a[bc]{1,2}d)+e",
+        r#"(?i)\b[ab]['"]*(?:\$[a-z]*)?c['"]*(?:\$[a-z]*)?[cd]['"]*e|x"#,
         r"",
     ];
 
@@ -182,7 +151,7 @@ mod tests {
         #[test]
         fn an_expression_that_matches_is_never_filtered_out(
             pieces in proptest::collection::vec(
-                prop_oneof!["[a-eA-E]{1,3}", "UNION  Select", "exec \\(", "<script>", "'or", "xxy", "[ -~]{0,4}"],
+                prop_oneof!["[a-eA-E]{1,3}", "UNION  Select", "exec \\(", "<script>", "'or", "xxy", "ac'd[$]e", "[ -~]{0,4}"],
                 0..6,
             )
         ) {

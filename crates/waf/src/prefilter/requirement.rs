@@ -16,6 +16,8 @@ const LITERAL_BYTES_MAX: usize = 5;
 const CLASS_MAX: usize = 16;
 /// The share of ordinary positions at which literals may begin; beyond, they would exclude little.
 const LITERALS_SHARE_MAX: f64 = 0.02;
+/// The same in texts without rare bytes: most of them are so short that no literal is in them.
+const PLAIN_SHARE_MAX: f64 = 0.1;
 /// The share of ordinary bytes that a set may have; beyond, it would exclude little.
 const BYTES_SHARE_MAX: f64 = 0.2;
 /// Sets of bytes that one operator has.
@@ -26,6 +28,8 @@ pub(super) const SETS: usize = 2;
 pub(crate) struct Requirement {
     /// One of these has to be in the text, in either case; all are in lower case. `None` if nothing is known.
     pub(crate) literals: Option<Vec<Vec<u8>>>,
+    /// True if a text with one of the bytes of `RARE` needs none of the literals.
+    pub(crate) only_without_rare: bool,
     /// Of each set, one byte has to be in the text.
     pub(crate) sets: Vec<ByteSet>,
 }
@@ -33,10 +37,21 @@ pub(crate) struct Requirement {
 impl Requirement {
     /// The requirement of an expression.
     pub(crate) fn of_expression(hir: &Hir) -> Requirement {
-        let part = part(hir);
-        let literals = part.best();
-        let literals = literals.filter(|literals| share_of_literals(literals) <= LITERALS_SHARE_MAX);
-        Requirement { literals, sets: useful(part.sets) }
+        let whole = part(hir, &ByteSet::default());
+        let at_most = |share: f64| move |literals: &Vec<Vec<u8>>| share_of_literals(literals) <= share;
+        let literals = whole.best().filter(at_most(LITERALS_SHARE_MAX));
+        let sets = useful(whole.sets);
+        if literals.is_some() {
+            return Requirement { literals, sets, ..Requirement::default() };
+        }
+        // Words that may have quotes and variables between their letters are plain words without those.
+        let plain = part(hir, &ByteSet::RARE);
+        let literals = if plain.is_impossible() {
+            Some(Vec::new())
+        } else {
+            plain.best().filter(at_most(PLAIN_SHARE_MAX))
+        };
+        Requirement { only_without_rare: literals.is_some(), literals, sets }
     }
 
     /// The requirement of an operator that looks for one of some words.
@@ -45,12 +60,14 @@ impl Requirement {
         if literals.iter().any(Vec::is_empty) {
             return Requirement::default();
         }
-        Requirement { literals: Some(shortened(&literals, LITERAL_BYTES_MAX)), sets: Vec::new() }
+        let literals = Some(shortened(&literals, LITERAL_BYTES_MAX));
+        Requirement { literals, ..Requirement::default() }
     }
 
     /// The requirement that one of some bytes is in the text.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Requirement {
-        Requirement { literals: None, sets: vec![bytes.iter().copied().collect()] }
+    pub(crate) fn of_bytes(bytes: ByteSet) -> Requirement {
+        let sets = if bytes.meets(&ByteSet::PLAIN) { Vec::new() } else { vec![bytes] };
+        Requirement { sets, ..Requirement::default() }
     }
 }
 
@@ -68,6 +85,15 @@ struct Part {
 impl Part {
     fn of_strings(strings: Vec<Vec<u8>>, sets: Vec<ByteSet>) -> Part {
         Part { strings: Some(strings), literals: None, sets }
+    }
+
+    /// A part that matches nothing: it needs bytes that are left out.
+    fn impossible() -> Part {
+        Part::of_strings(Vec::new(), Vec::new())
+    }
+
+    fn is_impossible(&self) -> bool {
+        self.strings.as_ref().is_some_and(Vec::is_empty)
     }
 
     fn best(&self) -> Option<Vec<Vec<u8>>> {
@@ -138,17 +164,27 @@ fn useful(mut sets: Vec<ByteSet>) -> Vec<ByteSet> {
     sets
 }
 
-fn part(hir: &Hir) -> Part {
+/// The facts about an expression in texts that have none of some bytes.
+fn part(hir: &Hir, without: &ByteSet) -> Part {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Part::of_strings(vec![Vec::new()], Vec::new()),
-        HirKind::Literal(literal) => of_literal(&literal.0),
-        HirKind::Class(class) => of_class(class),
-        HirKind::Capture(capture) => part(&capture.sub),
-        HirKind::Repetition(repetition) => {
-            of_repetition(part(&repetition.sub), repetition.min, repetition.max)
+        HirKind::Literal(literal) if literal.0.iter().any(|&byte| without.contains(byte)) => {
+            Part::impossible()
         }
-        HirKind::Concat(parts) => of_concatenation(parts),
-        HirKind::Alternation(parts) => of_alternation(&parts.iter().map(part).collect::<Vec<_>>()),
+        HirKind::Literal(literal) => of_literal(&literal.0),
+        HirKind::Class(class) => of_class(class, without),
+        HirKind::Capture(capture) => part(&capture.sub, without),
+        HirKind::Repetition(repetition) => {
+            of_repetition(part(&repetition.sub, without), repetition.min, repetition.max)
+        }
+        HirKind::Concat(parts) => {
+            let parts: Vec<_> = parts.iter().map(|hir| part(hir, without)).collect();
+            if parts.iter().any(Part::is_impossible) { Part::impossible() } else { of_concatenation(parts) }
+        }
+        HirKind::Alternation(parts) => {
+            let parts = parts.iter().map(|hir| part(hir, without)).filter(|part| !part.is_impossible());
+            of_alternation(&parts.collect::<Vec<_>>())
+        }
     }
 }
 
@@ -169,7 +205,7 @@ fn useful_in_part(mut sets: Vec<ByteSet>) -> Vec<ByteSet> {
     sets
 }
 
-fn of_class(class: &Class) -> Part {
+fn of_class(class: &Class, without: &ByteSet) -> Part {
     let mut set = ByteSet::default();
     match class {
         Class::Bytes(class) => {
@@ -187,11 +223,12 @@ fn of_class(class: &Class) -> Part {
             }
         }
     }
+    let set = set.without(without);
     let mut strings: Vec<Vec<u8>> = set.iter().map(|byte| vec![byte.to_ascii_lowercase()]).collect();
     strings.sort_unstable();
     strings.dedup();
     if strings.is_empty() {
-        return Part::default();
+        return Part::impossible();
     }
     let strings = (strings.len() <= CLASS_MAX).then_some(strings);
     Part { strings, literals: None, sets: vec![set] }
@@ -199,11 +236,15 @@ fn of_class(class: &Class) -> Part {
 
 fn of_repetition(part: Part, min: u32, max: Option<u32>) -> Part {
     if min == 0 {
-        let strings = part.strings.filter(|_| max == Some(1)).map(|mut strings| {
+        let once = max == Some(1) || part.is_impossible();
+        let strings = part.strings.filter(|_| once).map(|mut strings| {
             strings.push(Vec::new());
             strings
         });
         return Part { strings, ..Part::default() };
+    }
+    if part.is_impossible() {
+        return part;
     }
     let once = min == 1 && max == Some(1);
     let literals = part.best();
@@ -236,13 +277,12 @@ fn product(one: &[Vec<u8>], two: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     Some(all)
 }
 
-fn of_concatenation(parts: &[Hir]) -> Part {
+fn of_concatenation(parts: Vec<Part>) -> Part {
     let mut literals: Option<Vec<Vec<u8>>> = None;
     let mut sets = Vec::new();
     let mut run: Vec<Vec<u8>> = vec![Vec::new()];
     let mut whole = true;
-    for hir in parts {
-        let part = part(hir);
+    for part in parts {
         sets.extend(part.sets.iter().copied());
         let joined = part.strings.as_ref().and_then(|strings| product(&run, strings));
         if let Some(joined) = joined {
@@ -321,5 +361,30 @@ mod tests {
         assert_eq!(sets, []);
         assert_eq!(requirement(r"(?:<a|)").sets, []);
         assert_eq!(requirement(r"a*").literals, None);
+    }
+
+    #[test]
+    fn a_text_without_rare_bytes_needs_the_words_between_which_they_may_stand() {
+        let cases: [(&str, Option<&[&str]>); 4] = [
+            (r#"(?i)b["'\x5c]*(?:[$][a-z]*)?a["'\x5c]*(?:[$][a-z]*)?s["']*h"#, Some(&["bash"])),
+            (r#"["'][a-z]+"#, Some(&[])),
+            (r#"["'][a-z]+|x?yz\x5c?[0-9]"#, Some(&["xyz", "yz"])),
+            (r#"["'][a-z]+|[a-z]+"#, None),
+        ];
+        for (text, expected) in cases {
+            let requirement = requirement(text);
+            let expected = expected
+                .map(|literals| literals.iter().map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>());
+            assert_eq!(requirement.only_without_rare, expected.is_some(), "{text}");
+            let found = requirement.literals;
+            assert!(
+                found.is_some() == expected.is_some()
+                    && found.iter().flatten().all(|own| expected
+                        .iter()
+                        .flatten()
+                        .any(|one| one.starts_with(own) || own.starts_with(one))),
+                "{text}: {found:?}"
+            );
+        }
     }
 }

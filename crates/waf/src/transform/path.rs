@@ -5,6 +5,9 @@ use memchr::memchr;
 use super::outcome::Outcome;
 
 pub(super) fn normalize(text: &[u8]) -> Outcome {
+    if memchr(b'/', text).is_none() && text != b"." {
+        return Outcome::Same;
+    }
     let new = normalized(text);
     if new == text { Outcome::Same } else { Outcome::New(new) }
 }

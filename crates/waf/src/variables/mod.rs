@@ -2,8 +2,10 @@
 //!
 //! Never in here: values; `engine` has those of a transaction.
 
+mod path;
 mod target;
 
+pub(crate) use path::Path;
 pub(crate) use target::{Exclusion, Selector, Target};
 
 /// The way in which a variable has values.
@@ -74,8 +76,8 @@ variables! {
     MatchedVars "MATCHED_VARS" Collection "all values that the current chain has matched";
     MatchedVarsNames "MATCHED_VARS_NAMES" Collection "names of all variables that the current chain has matched";
     ModsecBuild "MODSEC_BUILD" Single "version of ModSecurity whose behaviour this is, as nine digits";
-    MscPcreError "MSC_PCRE_ERROR" Single "0: expressions run in linear time";
-    MscPcreLimitsExceeded "MSC_PCRE_LIMITS_EXCEEDED" Single "0: expressions run in linear time";
+    MscPcreError "MSC_PCRE_ERROR" Single "0: a search without a result refuses the exchange";
+    MscPcreLimitsExceeded "MSC_PCRE_LIMITS_EXCEEDED" Single "0: a search without a result refuses the exchange";
     MultipartBoundaryQuoted "MULTIPART_BOUNDARY_QUOTED" Single "1 if the boundary was in quotes";
     MultipartBoundaryWhitespace "MULTIPART_BOUNDARY_WHITESPACE" Single "1 if the boundary has white space";
     MultipartCrlfLfLines "MULTIPART_CRLF_LF_LINES" Single "1 if line ends are mixed";
@@ -154,6 +156,7 @@ variables! {
     WebappId "WEBAPPID" Single "value of `SecWebAppId`";
     WebserverErrorLog "WEBSERVER_ERROR_LOG" Collection "empty: the proxy's messages are not given to rules";
     XmlText "XML" Collection "`XML:/*`: texts of an XML body; `XML://@*`: values of its attributes";
+    XmlNodes "XML_NODES" Collection "elements, attributes and texts of an XML body by path, as `XML:/a//b/@c`";
     XmlAttributes "XML_ATTRIBUTES" Collection "values of the attributes of an XML body, as `XML://@*`";
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Variable;
+use super::{Path, Variable};
 use crate::operators::Pattern;
 
 /// The choice of values of a collection.
@@ -17,6 +17,8 @@ pub(crate) enum Selector {
     Name(Arc<[u8]>),
     /// The values whose name an expression matches; the text is kept for comparison.
     Matching(Arc<str>, Arc<Pattern>),
+    /// The nodes of an XML body that a path leads to; the text is kept for comparison.
+    Path(Arc<str>, Arc<Path>),
 }
 
 impl Selector {
@@ -26,6 +28,7 @@ impl Selector {
             Selector::All => true,
             Selector::Name(own) => own.eq_ignore_ascii_case(name),
             Selector::Matching(_, pattern) => pattern.is_match(name),
+            Selector::Path(_, path) => std::str::from_utf8(name).is_ok_and(|place| path.leads_to(place)),
         }
     }
 }
@@ -35,7 +38,8 @@ impl PartialEq for Selector {
         match (self, other) {
             (Selector::All, Selector::All) => true,
             (Selector::Name(one), Selector::Name(two)) => one == two,
-            (Selector::Matching(one, _), Selector::Matching(two, _)) => one == two,
+            (Selector::Matching(one, _), Selector::Matching(two, _))
+            | (Selector::Path(one, _), Selector::Path(two, _)) => one == two,
             _ => false,
         }
     }
@@ -48,7 +52,7 @@ impl std::hash::Hash for Selector {
         match self {
             Selector::All => 0u8.hash(state),
             Selector::Name(name) => name.hash(state),
-            Selector::Matching(text, _) => text.hash(state),
+            Selector::Matching(text, _) | Selector::Path(text, _) => text.hash(state),
         }
     }
 }
@@ -59,6 +63,7 @@ impl fmt::Debug for Selector {
             Selector::All => out.write_str("*"),
             Selector::Name(name) => out.write_str(&String::from_utf8_lossy(name)),
             Selector::Matching(text, _) => write!(out, "/{text}/"),
+            Selector::Path(text, _) => out.write_str(text),
         }
     }
 }

@@ -1,12 +1,20 @@
 //! Invariants for any input. The fuzz targets and the smoke test call the same functions.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use waf::transform::{TRANSFORMATIONS, apply};
 use waf::{Collections, Connection, NoFiles, Report, RequestLine, Rules, Source, Transaction, Verdict};
 
 /// The length of a text with rules. Expressions are compiled in linear time, but not in no time.
 const RULES_BYTES_MAX: usize = 4096;
+
+/// Bytes that a transformation makes of one: two bytes of UTF-8 become `%uHHHH`.
+const GROWTH_MAX: usize = 3;
+
+/// Bytes of the result for a text of any length, such as an empty one: a digest, or a number.
+const DIGEST_BYTES_MAX: usize = 24;
 
 /// Rules that ask for all kinds of bodies, and for all transformations and detectors.
 const RULES: &str = r#"
@@ -69,9 +77,19 @@ pub(crate) fn waf_request(input: &[u8]) {
         }))
     });
     let rest = rest.get(1..).unwrap_or_default();
+    transform(rest);
     let whole = play(&rules, target, rest, &[usize::MAX]);
     let pieces = play(&rules, target, rest, &[usize::from(len) + 1, 1, 7]);
     assert_eq!(whole, pieces);
+}
+
+/// Every transformation has a result, of a length that the text bounds, and the same for a text of its own.
+fn transform(text: &[u8]) {
+    for entry in TRANSFORMATIONS {
+        let new = apply(entry.transformation, Cow::Borrowed(text), None);
+        assert!(new.len() <= text.len() * GROWTH_MAX + DIGEST_BYTES_MAX, "{}: {}", entry.name, new.len());
+        assert_eq!(new, apply(entry.transformation, Cow::Owned(text.to_vec()), None), "{}", entry.name);
+    }
 }
 
 /// The verdict, and the rules with their data, of an exchange whose body comes in pieces of these lengths.

@@ -84,6 +84,14 @@ true
 {{- if $controller.bodyBuffer.enabled }}
 - --body-buffer-dir=/var/cache/forebay/bodies
 {{- end }}
+{{- with $controller.waf }}
+{{- if or .rulesConfigMap .rulesVolume }}
+- --waf-rules=/etc/forebay/waf
+{{- end }}
+{{- with .unenforced }}
+- --waf-unenforced={{ . }}
+{{- end }}
+{{- end }}
 {{- if $controller.replicas.enabled }}
 - --replicas-service={{ required "controller.replicas needs a Service of the controller" (include "forebay.ownService" .) }}
 - --replicas-secret=/etc/forebay/replicas/secret

@@ -112,6 +112,11 @@ capabilities:
 - name: bodies
   mountPath: /var/cache/forebay/bodies
 {{- end }}
+{{- if or $controller.waf.rulesConfigMap $controller.waf.rulesVolume }}
+- name: waf-rules
+  mountPath: /etc/forebay/waf
+  readOnly: true
+{{- end }}
 {{- with $controller.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -161,6 +166,16 @@ capabilities:
 {{- if $controller.bodyBuffer.enabled }}
 - name: bodies
   {{- toYaml $controller.bodyBuffer.volume | nindent 2 }}
+{{- end }}
+{{- with $controller.waf }}
+{{- if .rulesConfigMap }}
+- name: waf-rules
+  configMap:
+    name: {{ .rulesConfigMap }}
+{{- else if .rulesVolume }}
+- name: waf-rules
+  {{- toYaml .rulesVolume | nindent 2 }}
+{{- end }}
 {{- end }}
 {{- with $controller.extraVolumes }}
 {{ toYaml . }}

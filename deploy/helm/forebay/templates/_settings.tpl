@@ -9,6 +9,12 @@ allow-snippet-annotations: "true"
 {{ $key }}: {{ include "forebay.namespace" $ }}/{{ include "forebay.fullname" $ }}-custom-{{ $key }}
 {{- end }}
 {{- end }}
+{{- with $controller.waf.mode }}
+forebay-waf-mode: {{ . | quote }}
+{{- end }}
+{{- if $controller.waf.coreRules }}
+enable-owasp-modsecurity-crs: "true"
+{{- end }}
 {{- range $key, $value := $controller.config }}
 {{ $key }}: {{ tpl (toString $value) $ | quote }}
 {{- end }}

@@ -23,7 +23,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// Paths that show data of tenants.
-const PRIVATE: [&str; 11] = [
+const PRIVATE: [&str; 12] = [
     "/status",
     "/configuration",
     "/overload",
@@ -34,6 +34,7 @@ const PRIVATE: [&str; 11] = [
     "/console/events",
     "/console/objects",
     "/console/requests",
+    "/console/firewall",
     "/console/replicas",
 ];
 /// Paths that every client may see.
@@ -112,9 +113,15 @@ fn methods_that_change_something(_: &Run) {
     let forebay = binary::setup().start();
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "MADEUP"] {
         for path in PUBLIC.iter().chain(&PRIVATE) {
+            // A question may have a body, which changes nothing.
+            let takes_body = path.starts_with("/explain");
+            let allowed = if takes_body { "GET, HEAD, POST" } else { "GET, HEAD" };
+            if takes_body && method == "POST" {
+                continue;
+            }
             let response = ask(forebay.admin_address(), method, path, "localhost");
             assert_eq!(response.status, 405, "{method} {path}");
-            assert_eq!(response.header("allow").as_deref(), Some("GET, HEAD"), "{method} {path}");
+            assert_eq!(response.header("allow").as_deref(), Some(allowed), "{method} {path}");
         }
     }
 }

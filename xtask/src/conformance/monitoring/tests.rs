@@ -53,15 +53,14 @@ fn every_alert_says_what_to_do() {
 
 #[test]
 fn every_alert_leads_to_a_heading_of_the_runbook() {
-    const RUNBOOK: &str = "docs/troubleshooting.md";
-    let page = fs::read_to_string(root().join(RUNBOOK)).unwrap();
-    let anchors: BTreeSet<_> = page.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
     let text = fs::read_to_string(root().join("deploy/monitoring/rules/forebay.yaml")).unwrap();
     let urls: Vec<_> = text.lines().filter_map(|line| line.trim().strip_prefix("runbook_url: ")).collect();
     assert_eq!(urls.len(), alerts().len());
     for url in urls {
-        let heading = url.strip_prefix(RUNBOOK).and_then(|rest| rest.strip_prefix('#'));
-        assert!(heading.is_some_and(|heading| anchors.contains(heading)), "{url}");
+        let (page, heading) = url.split_once('#').unwrap();
+        let page = fs::read_to_string(root().join(page)).unwrap();
+        let mut headings = page.lines().filter(|line| line.starts_with('#')).map(anchor);
+        assert!(headings.any(|known| known == heading), "{url}");
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::super::bundle::Confinement;
 use super::super::container::Runtime;
+use super::super::core_rules::CoreRules;
 use super::super::layout::Layout;
 use super::super::{build, file_name};
 use crate::child::{is_installed, output};
@@ -66,7 +67,7 @@ fn image_of(release: &Release, binary: &Path, folder: &Path) -> Result<(PathBuf,
     let target = Target { architecture: binary.elf.architecture };
     ensure!(target.architecture.is_native(), "{} is not for this machine", binary.path.display());
     let is_dynamic = binary.elf.interpreter.is_some();
-    let images = [build(release, target, &binary)?];
+    let images = [build(release, target, &binary, &CoreRules::find(None)?)?];
     let layout = Layout { release, name: "forebay:test", images: &images };
     let image = Output::open(folder)?.write("image.tar", &layout.tar()?)?;
     Ok((image, is_dynamic))

@@ -20,6 +20,8 @@ use crate::interrupt::Interrupt;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const HOST: &str = "web.test";
+/// A host behind the core rules.
+const GUARDED: &str = "guarded.test";
 /// For documentation (RFC 5737): nobody's.
 const CLIENTS: &str = "192.0.2.1";
 const CONTAINER: &str = "192.0.2.2";
@@ -70,6 +72,7 @@ impl Stage<'_> {
             let mut container = self.start("pod", &self.confinement)?;
             self.serves(&first)?;
             println!("serves HTTP and HTTPS at ports 80 and 443");
+            refuses_by_the_core_rules()?;
             self.is_confined(&container)?;
             self.takes_up_a_new_certificate()?;
             self.ends_without_losing_a_request(&mut container, &held)
@@ -127,7 +130,12 @@ impl Stage<'_> {
             .path(HOST, "Prefix", "/held", "held")
             .annotation("ssl-redirect", "false")
             .tls(HOST);
-        self.write("routes.yaml", &(ingress.document() + &service("web", web) + &service("held", held)))
+        let guarded = Ingress::new("guarded")
+            .path(GUARDED, "Prefix", "/", "web")
+            .annotation("forebay.io/waf-mode", "On")
+            .annotation("enable-owasp-core-rules", "true");
+        let services = service("web", web) + &service("held", held);
+        self.write("routes.yaml", &(ingress.document() + &guarded.document() + &services))
     }
 
     fn write_certificate(&self) -> Result<Certificate> {
@@ -209,6 +217,20 @@ impl Stage<'_> {
 
 fn port(number: u16) -> Result<SocketAddr> {
     Ok(SocketAddr::new(CONTAINER.parse()?, number))
+}
+
+/// Checks that the image's core rules are found, and tell an attack from an ordinary request.
+fn refuses_by_the_core_rules() -> Result<()> {
+    let ask = |query: &str| -> Result<u16> {
+        let request = format!(
+            "GET /bytes/7/x?{query} HTTP/1.1\r\nHost: {GUARDED}\r\nUser-Agent: image-test\r\nAccept: */*\r\n\r\n"
+        );
+        Ok(Connection::to(port(80)?).ask(&request).status)
+    };
+    let (ordinary, attack) = (ask("q=shoes")?, ask("q=1%27%20OR%20%271%27=%271")?);
+    ensure!((ordinary, attack) == (200, 403), "core rules: {ordinary} and {attack}");
+    println!("refuses an attack by the core rules");
+    Ok(())
 }
 
 /// Whether the probe of the chart would call it ready.

@@ -49,6 +49,8 @@ pub(crate) struct Bench<'a> {
     /// Gibibytes on disk before cache-restart restarts.
     pub(crate) disk_gib: u32,
     pub(crate) folder: &'a Path,
+    /// The profile of Forebay's binary.
+    pub(crate) profile: String,
     pub(crate) certificates: Certificates,
     pub(crate) interrupt: Interrupt,
 }
@@ -86,6 +88,7 @@ impl Bench<'_> {
         match measure {
             Measure::Generator => self.generator(),
             Measure::Cost(load) => self.cost(peer, load),
+            Measure::Firewall(load) => self.firewall(peer, load),
             Measure::Compressed(load) => self.compressed(peer, load),
             Measure::Handshakes(handshakes) => self.handshakes(peer, handshakes),
             Measure::CaseA { clients, percent } => self.case_a(peer, *clients, *percent),
@@ -120,6 +123,7 @@ impl Bench<'_> {
         Setup {
             cpus: self.cpus.proxy.clone(),
             workers: 1,
+            profile: Some(self.profile.clone()),
             other_ingresses: 4,
             folder: self.folder.into(),
             ..Setup::default()
@@ -181,7 +185,9 @@ impl Bench<'_> {
             tls: load.key.map(|_| tls::tls()),
             connections: load.connections,
             pace: Pace::Open { rate_per_second: load.rate },
+            method: case.method.clone().unwrap_or_else(|| plan.method.clone()),
             headers: case.headers.clone().into_iter().collect(),
+            body: case.body.clone().into_bytes(),
             variants: case.variants(&stage.scene())?.into(),
             awake: true,
             patience: if load.feature.is_some() { LONG } else { plan.patience },
@@ -267,6 +273,19 @@ impl Bench<'_> {
             Some(Then::Counted) => figures.extend(self.counted(&stage, &plan)?),
             _ => {}
         }
+        Ok(figures)
+    }
+
+    /// CPU per request with the firewall that is the load's feature, and for the same requests without it.
+    fn firewall(&self, peer: Peer, load: &Load) -> Result<Figures> {
+        let (with, case) = self.start_for(peer, load, None)?;
+        let plan = self.plan_of(load, &case, &with)?;
+        let mut figures = self.spent_on(&with, &plan)?;
+        drop(with);
+        let (without, _) = self.start_for(peer, &Load { feature: None, ..load.clone() }, None)?;
+        let plan = Plan { targets: vec![without.target()], ..plan };
+        let plain = self.spent_on(&without, &plan)?[&Figure::Cpu];
+        figures.extend([(Figure::CpuPlain, plain), (Figure::CpuAdded, figures[&Figure::Cpu] - plain)]);
         Ok(figures)
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::PoolCap;
-use model::log::{Escape, Format, Output, StreamFormat};
 
 use super::Effect::{Ignored, Instead, Snippet, Supported};
 use super::addresses::bind_addresses;
 use super::listed::listed_values;
+use super::logs::{log_format, no_access_log, no_stream_access_log, output, stream_log_format};
 use super::upgrades::upgrade_protocols;
 use super::value::{self, Applied, positive, set};
 use super::{Global, Key, tracing};
@@ -22,7 +22,8 @@ use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
 use crate::translate::ingress::{
-    abuse, bodies, cache, compression, errors, firewall, limits, overload, quota, redirect, responses,
+    abuse, bodies, cache, compression, errors, firewall, firewall_tuning, limits, overload, quota, redirect,
+    responses,
 };
 
 const TUNING: &str = "it tunes nginx and has no counterpart";
@@ -93,14 +94,14 @@ keys! {
     "denylist-source-range", "", Supported(|g, v| set(&mut g.defaults.access.denied, address_set(v))),
         "Networks of clients that get 403.";
     "disable-access-log", "false", Supported(no_access_log_at_all), "Turns the access log off.";
-    "disable-http-access-log", "false", Supported(no_access_log), "Turns the access log of HTTP off.";
+    "disable-http-access-log", "false", Supported(|g, v| no_access_log(&mut g.settings, v)), "Turns the access log of HTTP off.";
     "disable-ipv6", "false", Supported(|g, v| set(&mut g.settings.listen.without_v6, value::boolean(v))),
         "Does not listen on IPv6.";
     "disable-ipv6-dns", "false", Supported(|g, v| set(&mut g.leaves_out_ipv6, value::boolean(v))),
         "Uses no IPv6 addresses of names outside the cluster.";
     "disable-proxy-intercept-errors", "false", Supported(|g, v| set(&mut g.defaults.errors.global_spares_endpoints, value::boolean(v))),
         "Passes endpoints' error responses on in spite of `custom-http-errors`.";
-    "disable-stream-access-log", "false", Supported(no_stream_access_log), "Turns the access log of TCP and UDP off.";
+    "disable-stream-access-log", "false", Supported(|g, v| no_stream_access_log(&mut g.settings, v)), "Turns the access log of TCP and UDP off.";
     "enable-access-log-for-default-backend", "false", Supported(|g, v| { g.settings.access_log.unknown_hosts = value::boolean(v)?; g.defaults.logging.of_default_backend = value::boolean(v)?; Ok(None) }),
         "Logs requests to the default backend, the built-in one included.";
     "enable-aio-write", "true", Ignored(TUNING), "Writes files asynchronously.";
@@ -116,7 +117,7 @@ keys! {
     "enable-opentelemetry", "false", Supported(|g, v| set(&mut g.defaults.tracing.everywhere, value::boolean(v))),
         "Traces requests.";
     "enable-owasp-modsecurity-crs", "false", Supported(|g, v| set(&mut g.defaults.firewall.global.core_rules, value::boolean(v))),
-        "Loads the OWASP core rules.";
+        "Loads the OWASP core rules, where `enable-modsecurity` is on.";
     "enable-real-ip", "false", Supported(|g, v| set(&mut g.settings.forwarded.real_ip, value::boolean(v))),
         "Takes the client's address from `forwarded-for-header`.";
     "enable-serial-reloads", "false", Ignored(TUNING), "Reloads one after the other.";
@@ -201,6 +202,24 @@ keys! {
         "`forebay.io/slow-start` for all.";
     "forebay-upgrade-protocols", "websocket", Supported(|g, v| { let (taken, remark) = upgrade_protocols(v); g.settings.client.upgrade_protocols = taken; Ok(remark) }),
         "Protocols that clients may upgrade to; empty for none. h2c and TLS are never allowed.";
+    "forebay-waf-detection-paranoia-level", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.detection_paranoia_level, firewall_tuning::paranoia_level(v))),
+        "`forebay.io/waf-detection-paranoia-level` for all.";
+    "forebay-waf-exclusions", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.exclusions, firewall_tuning::exclusions(v))),
+        "`forebay.io/waf-exclusions` for all.";
+    "forebay-waf-inbound-anomaly-threshold", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.inbound_threshold, firewall_tuning::threshold(v))),
+        "`forebay.io/waf-inbound-anomaly-threshold` for all.";
+    "forebay-waf-mode", "", Supported(|g, v| { let mode = firewall_tuning::mode(v)?; (g.defaults.firewall.tuning.mode, g.defaults.firewall.global.mode) = (mode, mode); Ok(None) }),
+        "`forebay.io/waf-mode` for all.";
+    "forebay-waf-outbound-anomaly-threshold", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.outbound_threshold, firewall_tuning::threshold(v))),
+        "`forebay.io/waf-outbound-anomaly-threshold` for all.";
+    "forebay-waf-paranoia-level", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.paranoia_level, firewall_tuning::paranoia_level(v))),
+        "`forebay.io/waf-paranoia-level` for all.";
+    "forebay-waf-request-body-limit", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.request_body_bytes_max, firewall_tuning::size(v))),
+        "`forebay.io/waf-request-body-limit` for all.";
+    "forebay-waf-request-body-no-files-limit", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.request_body_no_files_bytes_max, firewall_tuning::size(v))),
+        "`forebay.io/waf-request-body-no-files-limit` for all.";
+    "forebay-waf-response-body-limit", "", Supported(|g, v| set(&mut g.defaults.firewall.tuning.response_body_bytes_max, firewall_tuning::size(v))),
+        "`forebay.io/waf-response-body-limit` for all.";
     "forwarded-for-header", "X-Forwarded-For", Supported(|g, v| set(&mut g.settings.forwarded.header, Ok(v.trim().to_owned()))),
         "Header that holds the client's address.";
     "forwarded-for-proxy-protocol-header", "X-Forwarded-For-Proxy-Protocol",
@@ -308,8 +327,8 @@ keys! {
         "Escapes logged values as in JSON.";
     "log-format-escape-none", "false", Supported(|g, v| set(&mut g.escape_none, value::boolean(v))),
         "Leaves logged values as they are.";
-    "log-format-stream", "", Supported(stream_log_format), "Of what a line of the TCP and UDP access log consists.";
-    "log-format-upstream", "", Supported(log_format), "Of what a line of the access log consists.";
+    "log-format-stream", "", Supported(|g, v| stream_log_format(&mut g.settings, v)), "Of what a line of the TCP and UDP access log consists.";
+    "log-format-upstream", "", Supported(|g, v| log_format(&mut g.settings, v)), "Of what a line of the access log consists.";
     "lua-shared-dicts", "", Ignored(TUNING), "Sizes of Lua's dictionaries.";
     "main-snippet", "", Instead("what it could set are flags of Forebay, such as --workers; take the key away"), "nginx configuration, outermost.";
     "main-template", "", Instead("there is no template; use the keys for what it changes"),
@@ -318,7 +337,7 @@ keys! {
     "max-worker-connections", "16384", Ignored(TUNING), "Connections of a worker.";
     "max-worker-open-files", "0", Ignored(TUNING), "Open files of a worker.";
     "modsecurity-snippet", "", Supported(|g, v| set(&mut g.defaults.firewall.global.rules, Ok(firewall::rules(v)))),
-        "Rules of the web application firewall.";
+        "Rules of the web application firewall, where `enable-modsecurity` is on.";
     "nginx-status-ipv4-whitelist", "127.0.0.1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
     "nginx-status-ipv6-whitelist", "::1", Ignored(NO_STATUS), "Addresses that may see nginx's status.";
     "no-auth-locations", "/.well-known/acme-challenge", Supported(|g, v| set(&mut g.defaults.auth.except, Ok(value::list(v)))),
@@ -555,38 +574,6 @@ fn header_buffers(global: &mut Global, text: &str) -> Applied {
 }
 
 fn no_access_log_at_all(global: &mut Global, text: &str) -> Applied {
-    no_access_log(global, text)?;
-    no_stream_access_log(global, text)
-}
-
-fn no_stream_access_log(global: &mut Global, text: &str) -> Applied {
-    global.settings.stream.access_log &= !value::boolean(text)?;
-    Ok(None)
-}
-
-fn no_access_log(global: &mut Global, text: &str) -> Applied {
-    global.settings.access_log.enabled &= !value::boolean(text)?;
-    Ok(None)
-}
-
-/// The path of a log. In ingress-nginx's image, nginx's default paths are links to its standard output.
-fn output(text: &str) -> value::Parsed<Output> {
-    match text.trim() {
-        "/dev/stdout" | "/var/log/nginx/access.log" => Ok(Output::Stdout),
-        "/dev/stderr" => Ok(Output::Stderr),
-        path if path.starts_with('/') => Ok(Output::File(path.to_owned())),
-        _ => Err(format!("{text:?} is no absolute path of a file")),
-    }
-}
-
-fn stream_log_format(global: &mut Global, text: &str) -> Applied {
-    let format = StreamFormat::parse(text).map_err(|error| error.to_string());
-    set(&mut global.settings.stream.log_format, format)
-}
-
-/// Sets the format. The escaping is another key, which is applied after all keys have been read.
-fn log_format(global: &mut Global, text: &str) -> Applied {
-    let format = Format::parse(text, Escape::Default).map_err(|error| error.to_string())?;
-    global.settings.access_log.format = format;
-    Ok(None)
+    no_access_log(&mut global.settings, text)?;
+    no_stream_access_log(&mut global.settings, text)
 }

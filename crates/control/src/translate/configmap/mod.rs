@@ -3,6 +3,7 @@
 mod addresses;
 mod keys;
 mod listed;
+mod logs;
 mod snippets;
 mod tracing;
 mod upgrades;
@@ -225,8 +226,9 @@ pub(crate) fn judge<'i>(
     options: &'i Options,
 ) -> impl Iterator<Item = (&'static str, Outcome)> + 'i {
     let settings = options.configmap.as_ref().and_then(|name| index.configmaps.get(name));
-    let faults =
-        settings.map(|settings| read_all(settings, options, &mut |_, _| {}).1.faults).unwrap_or_default();
+    let (global, said) =
+        settings.map(|settings| read_all(settings, options, &mut |_, _| {})).unwrap_or_default();
+    let (faults, has_firewall) = (said.faults, global.defaults.firewall.is_on());
     let data = settings.into_iter().flat_map(|settings| settings.data.iter());
     data.filter_map(move |(name, value)| {
         let key = Key::named(name)?;
@@ -236,7 +238,7 @@ pub(crate) fn judge<'i>(
                 && !is_default(&value.value, key.default)
                 && key.outcome(&value.value) == Outcome::Works =>
             {
-                firewall::outcome(options, key.name, CLOSED)
+                firewall::outcome(options, key.name, has_firewall, CLOSED)
             }
             None => key.outcome(&value.value),
         };
@@ -389,7 +391,14 @@ fn report_without_effect(
             tell(value, (Severity::Warning, Reason::NoEffect, format!("key {key}: {why}")));
         }
     }
-    if let Some((name, fault)) = defaults.firewall.global.fault(&options.firewalls)
+    for name in defaults.firewall.global.without_effect() {
+        if let Some(value) = configmap.data.get(name) {
+            let message =
+                format!("key {name} has no effect, as in ingress-nginx: enable-modsecurity is not \"true\"");
+            tell(value, (Severity::Notice, Reason::NoEffect, message));
+        }
+    }
+    if let Some((name, fault)) = defaults.firewall.fault(&options.firewalls)
         && let Some(value) = configmap.data.get(name)
     {
         let (severity, effect) = match options.waf_unenforced {
@@ -495,7 +504,7 @@ fn apply(global: &mut Global, name: &str, value: &At<String>) -> Option<(Severit
         Effect::Supported(_) if value.is_empty() && !EMPTY_MEANS_NONE.contains(&name) => None,
         Effect::Supported(parse) => match parse(global, value) {
             Ok(remark) => Some((Severity::Warning, Reason::NoEffect, format!("key {name}: {}", remark?))),
-            Err(why) if CLOSING.contains(&name) => {
+            Err(why) if CLOSING.contains(&name) || name.starts_with("forebay-waf-") => {
                 global.defaults.guards.of_locations.push(format!("ConfigMap key {name} cannot be read"));
                 Some((
                     Severity::Error,

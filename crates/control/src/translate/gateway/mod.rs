@@ -46,7 +46,7 @@ use smallvec::SmallVec;
 use super::Translation;
 use super::claim::DraftRoute;
 use super::clusters::ClusterQueries;
-use super::ingress::Settings;
+use super::ingress::{Settings, firewall};
 use super::inputs::Inputs;
 use super::memo::Revisions;
 use super::ownership::{HostsOfIngresses, Owner};
@@ -107,7 +107,7 @@ impl Gateways {
         let (policies, judged) = policies::read(inputs);
         self.note_version(inputs, policies);
         let forebay_policies = ForebayPolicies::read(settings, inputs);
-        let usual = usual(base());
+        let usual = usual(base(), settings, inputs.options);
         let context = |has_same_policies| pieces::Context {
             policies: &self.policies,
             version: self.version,
@@ -172,11 +172,16 @@ impl Gateways {
 }
 
 /// The draft of routes without policies. Settings of the `ConfigMap` for bodies, headers, access and caches
-/// are for Ingresses, and its setting for the access log of a default backend is not for routes.
-fn usual(base: DraftRoute) -> DraftRoute {
+/// are for Ingresses, except for the firewall, and its setting for the access log of a default backend is not
+/// for routes.
+fn usual(base: DraftRoute, settings: &Settings, options: &Options) -> DraftRoute {
     let DraftRoute { path, place, timeouts, retry, transfer, overload, priority, abuse, tracing, .. } = base;
     let none = DraftRoute::new(path, None, place);
-    DraftRoute { timeouts, retry, transfer, overload, priority, abuse, tracing, ..none }
+    let mut usual = DraftRoute { timeouts, retry, transfer, overload, priority, abuse, tracing, ..none };
+    let mut firewall = settings.firewall.clone();
+    usual.denials.extend(firewall.resolve_global(options));
+    firewall::apply(&firewall, &mut usual);
+    usual
 }
 
 fn taken(listener: &Listener) -> (Transport, u16) {

@@ -100,6 +100,11 @@ fn template(text: &str) -> Parsed<Option<Template>> {
                 | Variable::UpstreamStatus
                 | Variable::UpstreamCacheStatus
                 | Variable::ForebayReason
+                | Variable::ForebayWafVerdict
+                | Variable::ForebayWafRule
+                | Variable::ForebayWafScore
+                | Variable::ModsecurityIntervention
+                | Variable::ModsecurityTriggeredRules
                 | Variable::OpentelemetryTraceId
                 | Variable::OpentelemetrySpanId
                 | Variable::OpentelemetryContextTraceparent

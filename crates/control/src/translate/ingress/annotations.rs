@@ -185,11 +185,11 @@ pub(in crate::translate) fn judge(
             Outcome::BadValue("it is ignored, since allow-snippet-annotations is not true".to_owned())
         } else if let Some(fault) = faults.iter().find(|(faulty, _)| *faulty == name) {
             closed(fault)
-        } else if firewall::NAMES.contains(&annotation.name)
+        } else if firewall::is_ours(annotation.name)
             && !is_default(&value.value, annotation.default)
             && outcome(annotation, &value.value) == Outcome::Works
         {
-            firewall::outcome(options, annotation.name, "the Ingress returns 503")
+            firewall::outcome(options, annotation.name, settings.firewall.is_on(), "the Ingress returns 503")
         } else {
             outcome(annotation, &value.value)
         };

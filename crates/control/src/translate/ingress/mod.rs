@@ -29,6 +29,7 @@ pub(super) mod errors;
 mod fastcgi;
 mod files;
 pub(super) mod firewall;
+pub(super) mod firewall_tuning;
 mod guards;
 mod headers;
 mod host_tls;

@@ -2,7 +2,7 @@
 //! `--annotations-prefix` says.
 
 use super::annotation::Annotation;
-use super::{abuse, api_keys, cache, compression, files, overload, quota};
+use super::{abuse, api_keys, cache, compression, files, firewall_tuning, overload, quota};
 
 /// The prefix of these annotations.
 pub const PREFIX: &str = "forebay.io";
@@ -15,6 +15,7 @@ const CONCERNS: &[&[Annotation]] = &[
     cache::ANNOTATIONS,
     compression::ANNOTATIONS,
     files::ANNOTATIONS,
+    firewall_tuning::ANNOTATIONS,
     overload::ANNOTATIONS,
     quota::ANNOTATIONS,
 ];

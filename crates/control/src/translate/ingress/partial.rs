@@ -7,8 +7,8 @@ use super::annotation::Annotation;
 use super::asker::Asker;
 use super::resolve::{Context, Findings, Resolve};
 use super::{
-    Settings, abuse, access, auth, bodies, cache, compression, errors, files, headers, limits, logging,
-    overload, quota, responses, retries, timeouts, tracing,
+    Settings, abuse, access, auth, bodies, cache, compression, errors, files, firewall, headers, limits,
+    logging, overload, quota, responses, retries, timeouts, tracing,
 };
 use crate::problem::Problem;
 use crate::translate::claim::DraftRoute;
@@ -27,6 +27,7 @@ pub(in crate::translate) enum Concern {
     Responses,
     Errors,
     Files,
+    Firewall,
     Headers,
     Limits,
     Logging,
@@ -63,6 +64,9 @@ impl Partial {
         }
         let context = Context { asker, inputs, crosses_namespaces: true };
         let mut findings = Findings { guards: &mut settings.guards, problems };
+        if firewall::is_given(asker) {
+            settings.firewall.resolve(&context, &mut findings);
+        }
         settings.tracing.resolve(&context, &mut findings);
         settings.cache.resolve(&context, &mut findings);
         settings.quota.resolve(&context, &mut findings);
@@ -96,6 +100,7 @@ impl Partial {
             }
             Concern::Errors => errors::apply(&settings.errors, route),
             Concern::Files => files::apply(&settings.files, route),
+            Concern::Firewall => firewall::apply(&settings.firewall, route),
             Concern::Headers => headers::apply(&settings.headers, None, route),
             Concern::Limits => {
                 limits::apply(&settings.limits, route);
@@ -118,6 +123,9 @@ pub(in crate::translate) fn check(
 ) -> Parsed<Option<String>> {
     if let Some(why) = settings.screening.refusal(annotation.name, text) {
         return Err(why);
+    }
+    if settings.screening.drops(annotation.name) {
+        return Err("allow-snippet-annotations of the ConfigMap is not \"true\"".to_owned());
     }
     annotation.read(settings, text)
 }

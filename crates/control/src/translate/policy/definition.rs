@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{self, Field};
 use super::kinds::FieldKind;
 use super::sections::SECTIONS;
+use crate::firewalls::{EXCLUSION_ITEMS_MAX, EXCLUSION_TEXT_MAX, EXCLUSIONS_MAX};
 use crate::objects::gateway_api::GROUP as GATEWAY_GROUP;
 use crate::objects::{ForebayPolicy, Resource, forebay_policy};
 
@@ -19,6 +20,9 @@ const TARGETS_MAX: u32 = 16;
 /// of rules.
 const ITEMS_MAX: u32 = 256;
 const TEXT_MAX: u32 = 4096;
+
+/// The most characters of a firewall's own rules.
+const RULES_MAX: u32 = 65_536;
 
 /// The name of a Kubernetes object (RFC 1123 subdomain), and of its namespace with it.
 const NAME: &str = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
@@ -169,6 +173,8 @@ fn of_field(field: &Field) -> Value {
         FieldKind::Size => text("^[0-9]+[kKmMgG]?$"),
         FieldKind::Pattern(pattern) => text(pattern),
         FieldKind::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_MAX}),
+        FieldKind::Rules => json!({"type": "string", "minLength": 1, "maxLength": RULES_MAX}),
+        FieldKind::Exclusions => exclusions(),
         FieldKind::List => list(&text("^[^,]+$")),
         FieldKind::Integers(min, max) => list(&integer(min, max)),
         FieldKind::Secret | FieldKind::ConfigMap => text(FULL_NAME),
@@ -192,6 +198,53 @@ fn list(items: &Value) -> Value {
         "maxItems": ITEMS_MAX,
         "x-kubernetes-list-type": "atomic",
         "items": items,
+    })
+}
+
+fn exclusions() -> Value {
+    let texts = |doc: &str| {
+        json!({
+            "type": "array",
+            "description": doc,
+            "maxItems": EXCLUSION_ITEMS_MAX,
+            "x-kubernetes-list-type": "atomic",
+            "items": {"type": "string", "minLength": 1, "maxLength": EXCLUSION_TEXT_MAX},
+        })
+    };
+    let mut rules =
+        texts("Ids of rules, and ranges such as 942100-942199. Without rules and tags, all rules are meant.");
+    rules["items"] = json!({
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": "^[0-9]+( *- *[0-9]+)?$",
+        "x-kubernetes-int-or-string": true,
+    });
+    let path = json!({
+        "type": "object",
+        "description": "The path on which it holds, as in an HTTPRoute; without, it holds on all.",
+        "required": ["value"],
+        "properties": {
+            "type": {
+                "type": "string",
+                "enum": ["PathPrefix", "Exact", "RegularExpression"],
+                "default": "PathPrefix",
+            },
+            "value": {"type": "string", "minLength": 1, "maxLength": EXCLUSION_TEXT_MAX},
+        },
+    });
+    json!({
+        "type": "array",
+        "maxItems": EXCLUSIONS_MAX,
+        "x-kubernetes-list-type": "atomic",
+        "items": {
+            "type": "object",
+            "minProperties": 1,
+            "properties": {
+                "rules": rules,
+                "tags": texts("Tags of rules, such as attack-sqli."),
+                "targets": texts("What the rules do not look at, such as ARGS:comment. Without, they are left out as a whole."),
+                "path": path,
+            },
+        },
     })
 }
 

@@ -40,6 +40,7 @@ fn concern_of(section: &str) -> Option<Concern> {
         "retries" => Concern::Retries,
         "timeouts" => Concern::Timeouts,
         "tracing" => Concern::Tracing,
+        "waf" => Concern::Firewall,
         _ => return None,
     })
 }
@@ -54,6 +55,10 @@ impl Wanted<'_> {
         problems: &mut Vec<Problem>,
     ) -> DraftRoute {
         let mut draft = DraftRoute { place: self.place.clone(), ..usual.clone() };
+        if self.given.iter().any(|given| concern_of(given.field.section.name) == Some(Concern::Firewall)) {
+            // The usual draft is closed only where the firewall of the ConfigMap cannot be had.
+            draft.denials.clear();
+        }
         let values = self.given.iter().map(|given| (given.field.annotation, given.text.as_str()));
         let partial = Partial::new(base, values, self, inputs, problems);
         let mut applied: Vec<Concern> = Vec::new();

@@ -25,6 +25,10 @@ pub enum FieldKind {
     Pattern(&'static str),
     /// A text of any form.
     Text,
+    /// Rules of the firewall, which may be long.
+    Rules,
+    /// Exclusions of the firewall, which the annotation has as YAML.
+    Exclusions,
     /// Texts, which the annotation separates by commas.
     List,
     /// Whole numbers within bounds, which the annotation separates by commas.
@@ -49,6 +53,7 @@ impl FieldKind {
             Self::Switch => value::on_off(text)?.into(),
             Self::Integer(..) => integer(text)?.into(),
             Self::List => value::list(text).into(),
+            Self::Exclusions => value::yaml(text)?,
             Self::Integers(..) => {
                 value::list(text).iter().map(|item| integer(item)).collect::<Result<Vec<_>, _>>()?.into()
             }
@@ -60,6 +65,7 @@ impl FieldKind {
             | Self::Size
             | Self::Pattern(_)
             | Self::Text
+            | Self::Rules
             | Self::Secret
             | Self::ConfigMap => trimmed.into(),
         })
@@ -93,10 +99,12 @@ impl FieldKind {
                 | Self::Size
                 | Self::Pattern(_)
                 | Self::Text
+                | Self::Rules
                 | Self::Secret
                 | Self::ConfigMap,
                 Value::String(text),
             ) => Ok(text.clone()),
+            (Self::Exclusions, Value::Array(_)) => Ok(value.to_string()),
             _ => Err(format!("{value} is no {}", self.what())),
         }
     }
@@ -110,6 +118,8 @@ impl FieldKind {
             Self::Duration => "time",
             Self::Size => "size",
             Self::Pattern(_) | Self::Text => "text",
+            Self::Rules => "text with rules",
+            Self::Exclusions => "list of exclusions",
             Self::List => "list of texts",
             Self::Integers(..) => "list of whole numbers",
             Self::Secret => "name of a Secret",
@@ -149,6 +159,7 @@ mod tests {
             (FieldKind::List, "10.0.0.0/8,::1", json!(["10.0.0.0/8", "::1"])),
             (FieldKind::Integers(400, 599), "404,503", json!([404, 503])),
             (FieldKind::Secret, "users", json!("users")),
+            (FieldKind::Exclusions, r#"[{"rules":[942100,"1-5"]}]"#, json!([{"rules": [942_100, "1-5"]}])),
         ] {
             assert_eq!(kind.value_of(text), Ok(value.clone()), "{kind:?}");
             assert_eq!(kind.text_of(&value).as_deref(), Ok(text), "{kind:?}");

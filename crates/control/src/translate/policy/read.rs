@@ -5,6 +5,7 @@
 use super::fields::{self, Field};
 use super::kinds::FieldKind;
 use super::sections::SECTIONS;
+use crate::firewalls::Wanted;
 use crate::names::NsName;
 use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Sourced};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
@@ -154,13 +155,23 @@ impl Reader<'_, '_> {
         Ok((key.to_string(), (!is_there).then(|| format!("{kind} {key} is missing"))))
     }
 
+    /// Compiles a policy's own rules of the firewall, so that their faults are those of the policy.
+    fn check_rules(&self, given: &Given) -> Result<(), String> {
+        if given.field.kind != FieldKind::Rules {
+            return Ok(());
+        }
+        let wanted = Wanted { snippet: Some(given.text.as_str().into()), ..Wanted::default() };
+        self.inputs.options.firewalls.set(&wanted).map(|_| ()).map_err(|fault| fault.to_string())
+    }
+
     /// Passes all values to the readers of the annotations; removes the values that they refuse.
     fn check_values(&mut self) {
         let mut given = std::mem::take(&mut self.read.given);
         given.retain(|given| {
             let annotation = given.field.annotation;
             let path = given.field.path();
-            match partial::check(&mut self.scratch, annotation, &given.text) {
+            let checked = partial::check(&mut self.scratch, annotation, &given.text);
+            match checked.and_then(|remark| self.check_rules(given).map(|()| remark)) {
                 Ok(remark) => {
                     self.read.remarks.extend(remark.map(|remark| {
                         let message = format!("field {path}: {remark}");

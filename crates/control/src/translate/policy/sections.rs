@@ -2,8 +2,10 @@
 //! value. The meaning of an annotation, and its documentation, is in the table of annotations.
 
 use super::kinds::FieldKind::{
-    self, Boolean, ConfigMap, Duration, Integer, Integers, List, Pattern, Secret, Size, Switch, Text, Word,
+    self, Boolean, ConfigMap, Duration, Exclusions, Integer, Integers, List, Pattern, Rules, Secret, Size,
+    Switch, Text, Word,
 };
+use crate::translate::ingress::firewall_tuning::{LEVELS, THRESHOLD_MAX};
 
 /// A section of a policy's `spec`.
 #[derive(Debug)]
@@ -41,6 +43,10 @@ const fn named(annotation: &'static str, name: &'static str, kind: FieldKind) ->
 
 /// A number that must not be negative.
 const COUNT: FieldKind = Integer(0, u32::MAX as i64);
+
+/// A paranoia level of the core rules, and a score at which they refuse.
+const LEVEL: FieldKind = Integer(*LEVELS.start() as i64, *LEVELS.end() as i64);
+const THRESHOLD: FieldKind = Integer(1, THRESHOLD_MAX as i64);
 
 /// All sections, by name.
 pub const SECTIONS: &[Section] = &[
@@ -263,6 +269,28 @@ pub const SECTIONS: &[Section] = &[
             field("opentelemetry-trust-incoming-span", Boolean),
         ],
     },
+    Section {
+        name: "waf",
+        doc: "The web application firewall.",
+        guards: true,
+        prefixes: &["waf-", "modsecurity-"],
+        suffix: "",
+        entries: &[
+            named("enable-modsecurity", "enabled", Boolean),
+            named("enable-owasp-core-rules", "coreRules", Boolean),
+            named("modsecurity-snippet", "rules", Rules),
+            field("modsecurity-transaction-id", Text),
+            field("waf-detection-paranoia-level", LEVEL),
+            field("waf-exclusions", Exclusions),
+            field("waf-inbound-anomaly-threshold", THRESHOLD),
+            field("waf-mode", Word(&["On", "DetectionOnly", "Off"])),
+            field("waf-outbound-anomaly-threshold", THRESHOLD),
+            field("waf-paranoia-level", LEVEL),
+            field("waf-request-body-limit", Size),
+            field("waf-request-body-no-files-limit", Size),
+            field("waf-response-body-limit", Size),
+        ],
+    },
 ];
 
 /// Annotations without a field, with their replacements.
@@ -330,15 +358,6 @@ pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
         "filter CORS",
     ),
     (&["fastcgi-index", "fastcgi-params-configmap"], "routes speak no FastCGI to endpoints"),
-    (
-        &[
-            "enable-modsecurity",
-            "enable-owasp-core-rules",
-            "modsecurity-snippet",
-            "modsecurity-transaction-id",
-        ],
-        "annotations of Ingresses, and keys of the ConfigMap for all routes",
-    ),
     (&["custom-headers"], "filter ResponseHeaderModifier"),
     (
         &["ssl-ciphers", "ssl-passthrough", "ssl-prefer-server-ciphers"],

@@ -3,6 +3,7 @@
 import { clock, h, kept, say } from "./dom.js";
 import { doctor } from "./doctor.js";
 import { route } from "./explain.js";
+import { firewall } from "./firewall.js";
 import { language, t } from "./language.js";
 import { certificates, changes, clusters, found, problems, routes, search, services } from "./lists.js";
 import { connect, live, watch } from "./live.js";
@@ -14,6 +15,7 @@ const PAGES = [
   ["overview", "Overview", overview],
   ["routes", "Routes", routes],
   ["requests", "Requests", requests],
+  ["firewall", "Firewall", firewall],
   ["clusters", "Clusters", clusters],
   ["replicas", "Replicas", replicas],
   ["certificates", "Certificates", certificates],

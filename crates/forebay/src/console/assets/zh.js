@@ -146,6 +146,15 @@ export const zh = {
   "Nothing has all of these words.": "没有包含所有这些词的内容。",
   "{0} of {1} for “{2}”.": "“{2}”：{0}，共 {1}。",
 
+  // === firewall ===
+  "Firewall": "防火墙", "Variable": "变量", "Value": "值", "Decided by": "判定规则", "Copy": "复制", "Copied": "已复制",
+  "No request was refused by a rule since the start.": "启动以来没有请求被规则拒绝。",
+  "The last {0} that rules refused, or would have refused.": "最近被规则拒绝或本应拒绝的 {0}。",
+  "{0} were not kept.": "{0}未保留。",
+  "refused with {0}": "以 {0} 拒绝", "only reported": "仅报告",
+  "Exclusion for {0}": "{0} 的排除规则",
+  "There is no exclusion for this match: its variable is not the client's, or its name cannot be written in a rule.": "此匹配没有排除规则：变量不来自客户端，或其名称不能写入规则。",
+
   // === doctor ===
   "Where did the QPS go?": "QPS 去哪儿了？",
   "The doctor has not looked yet; it does so a second after the start, and each half minute from then on.": "诊断尚未运行；启动一秒后首次运行，之后每半分钟一次。",

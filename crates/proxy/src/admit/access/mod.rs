@@ -31,7 +31,7 @@ pub(crate) async fn admit(
 ) -> (Option<Decision>, FilterResult) {
     let mut decision = Decision::default();
     if let Some(firewall) = &access.firewall {
-        let (inspection, result) = Box::pin(firewall::check(targeted, firewall, rest)).await;
+        let (inspection, result) = Box::pin(firewall::check(targeted, firewall, rest, watch)).await;
         decision.inspection = Some(inspection);
         watch.note(Stage::Firewall, result == FilterResult::Continue);
         if result != FilterResult::Continue {

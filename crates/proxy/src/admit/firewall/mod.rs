@@ -15,24 +15,33 @@ use std::sync::Arc;
 
 use model::Firewall;
 use observe::Reason;
-use waf::{Connection, RequestLine, Transaction};
+use waf::{Collections, Connection, RequestLine, Transaction};
 
 use crate::io::buffer::Buffer;
 use crate::request::Request;
 use crate::request::inspection::Inspection;
+use crate::request::stage::Watch;
 use crate::route::Routed;
 use crate::route::filters::FilterResult;
 use crate::route::values;
 
-/// Gives a request to the rules. `rest` holds what has been read after its head; none for a request that is
-/// only explained, whose body is not there.
+/// Gives a request to the rules. `rest` holds what has been read after its head; none for a request whose
+/// body is not known, because it is only explained. An explained request leaves no values to later ones.
 pub(crate) async fn check(
     routed: &Routed<'_>,
     firewall: &Firewall,
     rest: Option<&mut Buffer>,
+    watch: impl Watch,
 ) -> (Inspection, FilterResult) {
     let id = id(routed, firewall);
-    let inspection = Inspection::new(id.clone(), begin(routed.request, firewall, id));
+    let collections = if watch.explains() {
+        Arc::new(Collections::new(routed.worker.random.next()))
+    } else {
+        Arc::clone(firewall.rules.collections())
+    };
+    let connection = connection(routed.request, id.clone());
+    let transaction = Transaction::new(Arc::clone(firewall.rules.rules()), collections, connection);
+    let inspection = Inspection::new(id, transaction);
     let stopped = FilterResult::Refuse(Reason::FirewallDenied);
     if !inspection.step(1, |transaction| head(routed, transaction)) {
         return (inspection, stopped);
@@ -61,20 +70,19 @@ fn id(routed: &Routed<'_>, firewall: &Firewall) -> String {
     }
 }
 
-fn begin(request: &Request<'_>, firewall: &Firewall, unique_id: String) -> Transaction {
-    let connection = Connection {
+fn connection(request: &Request<'_>, unique_id: String) -> Connection {
+    Connection {
         client: SocketAddr::new(request.forwarded.client, request.conn.peer.port()),
         server: request.conn.local,
         unique_id,
         unix_time: unix_time(request),
         seed: request.worker.random.next(),
-    };
-    let rules = &firewall.rules;
-    Transaction::new(Arc::clone(rules.rules()), Arc::clone(rules.collections()), connection)
+    }
 }
 
 fn head(request: &Request<'_>, transaction: &mut Transaction) -> waf::Verdict {
     let Request { head, parsed, .. } = *request;
+    transaction.exclude_on(&request.path);
     let line = RequestLine {
         method: request.method(),
         target: &head[parsed.target.clone()],

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use model::{CertificateInfo, ListenerId, Route};
 use observe::Reason;
 use routing::Snapshot;
+use waf::Report;
 
 use crate::admit::guard::Relief;
 use crate::io::event_loop::EventLoop;
@@ -36,6 +37,8 @@ pub struct Asked<'a> {
     pub server_name: Option<&'a str>,
     /// The request's head, as HTTP/1.
     pub head: &'a [u8],
+    /// The request's body, without chunks; empty if there is none or it is not known.
+    pub body: &'a [u8],
     /// The present relief from shortages; the default where no process is asked.
     pub relief: Relief,
 }
@@ -55,6 +58,8 @@ pub struct Explanation {
     pub route: Option<Arc<Route>>,
     /// The steps in their order.
     pub steps: Vec<Step>,
+    /// The result of the route's firewall; none where the request did not come to one.
+    pub inspected: Option<Inspected>,
     /// The result of the last step.
     pub outcome: Outcome,
 }
@@ -77,6 +82,17 @@ pub struct Step {
     pub verdict: Verdict,
     /// Description of the step in words.
     pub text: String,
+}
+
+/// The result of a firewall.
+#[derive(Clone, Debug)]
+pub struct Inspected {
+    /// The rules that match, and the scores.
+    pub report: Report,
+    /// The phase in which the rules refuse the request; 0 if they let it pass.
+    pub phase: u8,
+    /// The rule that refuses it; none for a limit, and for a request that passes.
+    pub rule: Option<u64>,
 }
 
 /// Effect of a step.

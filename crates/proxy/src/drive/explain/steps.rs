@@ -11,7 +11,7 @@ use model::{
     RequestFilter, ResponseFilter, Route, Share,
 };
 
-use super::{Outcome, Step, Verdict, destination};
+use super::{Inspected, Outcome, Step, Verdict, destination};
 use crate::admit::Admitted;
 use crate::admit::access::{limits, priority, quota};
 use crate::admit::firewall::unix_time;
@@ -33,10 +33,13 @@ pub(super) struct Noted {
 }
 
 /// The steps that were done, except those without any configuration.
-pub(super) fn describe(admitted: &Admitted<'_>, noted: &[Noted]) -> Vec<Step> {
+pub(super) fn describe(admitted: &Admitted<'_>, noted: &[Noted], inspected: Option<&Inspected>) -> Vec<Step> {
     let last = noted.len().saturating_sub(1);
     let of = |(at, noted): (usize, &Noted)| {
-        let (verdict, text) = step(admitted, *noted)?;
+        let (verdict, text) = match (noted.stage, inspected) {
+            (Stage::Firewall, Some(inspected)) => firewall(admitted, inspected),
+            _ => step(admitted, *noted)?,
+        };
         // One check of several may suffice; then only the last result counts.
         let is_outvoted = verdict == Verdict::Answers && at < last;
         let verdict = if is_outvoted { Verdict::Passes } else { verdict };
@@ -95,7 +98,6 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::TlsRedirect => tls_redirect(admitted, route, goes_on),
         Stage::RequestHeaders => return Some((Verdict::Changes, request_headers(route?))),
         Stage::Backend => return backend(admitted, route?, goes_on),
-        Stage::Firewall => firewall(admitted, goes_on),
         Stage::Limits => return Some(limits_in_words(admitted, access?, goes_on)),
         Stage::Networks => {
             let client = admitted.forwarded.client;
@@ -109,7 +111,8 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::ExternalAuth => {
             return Some((Verdict::Unknown, external(admitted, access?.external.as_ref()?)));
         }
-        Stage::Buffering
+        Stage::Firewall
+        | Stage::Buffering
         | Stage::UpstreamHead
         | Stage::Cache
         | Stage::Guard
@@ -126,22 +129,30 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
     Some((plain, text))
 }
 
-/// The rules of the firewall that match. A request that is only explained has no body.
-fn firewall(admitted: &Admitted<'_>, goes_on: bool) -> String {
-    let report = admitted.inspection().and_then(|inspection| inspection.finish(unix_time(admitted)));
-    let matches = report.map(|report| report.matches).unwrap_or_default();
-    let matched: Vec<_> = matches
-        .iter()
-        .map(|noted| match &*noted.message {
-            [] => noted.rule.to_string(),
-            message => format!("{} ({})", noted.rule, String::from_utf8_lossy(message)),
-        })
-        .collect();
-    let verdict = if goes_on { "the rules let it pass" } else { "a rule stops it" };
-    match &*matched {
-        [] => verdict.to_owned(),
-        matched => format!("{verdict}; rules that match: {}", matched.join(", ")),
+/// The result of the firewall, which ends its transaction.
+pub(super) fn inspected(admitted: &Admitted<'_>) -> Option<Inspected> {
+    let inspection = admitted.inspection()?;
+    let (phase, rule) = (inspection.phase(), Some(inspection.rule()).filter(|rule| *rule > 0));
+    Some(Inspected { report: inspection.finish(unix_time(admitted))?.clone(), phase, rule })
+}
+
+fn firewall(admitted: &Admitted<'_>, inspected: &Inspected) -> (Verdict, String) {
+    let Inspected { report, phase, rule } = inspected;
+    let mut text = match (phase, rule, report.stopped_by) {
+        (0, _, None) => "the rules let it pass".to_owned(),
+        (0, _, Some(rule)) => format!("rule {rule} would refuse it, but the rules only report"),
+        (phase, Some(rule), _) => format!("rule {rule} refuses it in phase {phase}"),
+        (phase, None, _) => format!("a limit of the rules refuses it in phase {phase}"),
+    };
+    for (name, score) in [("inbound", report.inbound_score), ("outbound", report.outbound_score)] {
+        if let Some(score) = score.filter(|score| *score > 0) {
+            let _ = write!(text, ", {name} score {score}");
+        }
     }
+    if *phase == 0 && admitted.parsed.has_body() && !admitted.progress.has_body_begun() {
+        text.push_str("; they have not seen its body");
+    }
+    (if *phase == 0 { Verdict::Passes } else { Verdict::Answers }, text)
 }
 
 fn route_in_words(admitted: &Admitted<'_>, route: Option<&Route>, goes_on: bool) -> String {

@@ -22,7 +22,7 @@ use crate::admit::{Admitted, Target, let_in};
 use crate::answer::attempted::Attempted;
 use crate::answer::folder;
 use crate::answer::own_answer::answer_edits;
-use crate::drive::serve::check_guard;
+use crate::drive::serve::{by_firewall, check_guard};
 use crate::forward::error_backend::{self, ErrorBackend};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
@@ -78,6 +78,7 @@ impl World {
             host: None,
             route: None,
             steps: Vec::new(),
+            inspected: None,
             outcome: Outcome::NoHandshake,
         };
         let tls = match self.hello(asked) {
@@ -99,7 +100,7 @@ impl World {
         if let Some(reason) = refusal {
             return Ok(Explanation { outcome: self.refused(&conn, reason), ..explanation });
         }
-        self.pass(&conn, asked.head, &request, &mut explanation).await;
+        self.pass(&conn, asked, &request, &mut explanation).await;
         Ok(explanation)
     }
 
@@ -144,7 +145,14 @@ impl World {
     }
 
     /// Takes the request through its steps.
-    async fn pass(&self, conn: &Conn, head: &[u8], parsed: &ParsedRequest, explanation: &mut Explanation) {
+    async fn pass(
+        &self,
+        conn: &Conn,
+        asked: &Asked<'_>,
+        parsed: &ParsedRequest,
+        explanation: &mut Explanation,
+    ) {
+        let head = asked.head;
         let deadline = Deadline::new(&self.worker.deadlines);
         let begin = self.worker.clock.now();
         let client = Client::Http1(&self.socket);
@@ -155,13 +163,17 @@ impl World {
         };
         let recording = Recording::assuming(200);
         let (routed, result) = route(&request, &recording);
-        let (admitted, target) = let_in(&routed, result, None, &recording).await;
+        let mut body = Buffer::empty(&self.worker.buffers);
+        body.extend(asked.body);
+        let rest = Some(&mut body).filter(|body| !body.is_empty());
+        let (admitted, target) = let_in(&routed, result, rest, &recording).await;
         explanation.client = request.forwarded.client.to_canonical();
         explanation.path = Some(String::from_utf8_lossy(routed.current_path()).into_owned());
         explanation.route = routed.route.cloned();
         explanation.host = explanation.route.as_ref().map(|route| route.labels.host.clone());
         let noted = recording.noted.into_inner();
-        explanation.steps = steps::describe(&admitted, &noted);
+        explanation.inspected = steps::inspected(&admitted);
+        explanation.steps = steps::describe(&admitted, &noted, explanation.inspected.as_ref());
         for step in explanation.steps.iter_mut().filter(|step| step.stage == Stage::ExternalAuth) {
             step.text.push_str(&self.other_answers(start, parsed).await);
         }
@@ -236,10 +248,15 @@ impl World {
 
     /// The response to a request that is stopped.
     fn answered(&self, admitted: &Admitted<'_>, stop: Stop) -> Outcome {
+        let reason = match stop {
+            Stop::Fault(reason) => Some(reason),
+            Stop::Answer(_) => None,
+        };
+        let stop = by_firewall(admitted, stop);
         let page = errors::page_for_stop(admitted, &stop, false);
-        let (answer, reason) = match stop {
-            Stop::Answer(answer) => (*answer, None),
-            Stop::Fault(reason) => (Answer::to(reason), Some(reason)),
+        let answer = match stop {
+            Stop::Answer(answer) => *answer,
+            Stop::Fault(reason) => Answer::to(reason),
         };
         let Some(page) = page else {
             let attempted = Attempted::new(admitted);

@@ -10,6 +10,7 @@ use model::{AppProtocol, Encryption};
 use super::Scope;
 use crate::io::tls::ClientTls;
 use crate::request::Request;
+use crate::request::inspection::Inspection;
 use crate::request::lookup;
 
 /// The name of what ingress-nginx passes every request on to.
@@ -43,8 +44,32 @@ pub(super) fn value<'x>(scope: Scope<'x>, variable: &Variable) -> Option<Cow<'x,
             is_encrypted_upstream(scope).map(|is_encrypted| port(is_encrypted).into())
         }
         Variable::RequestBody => request.report.request_body.get().map(|body| body.as_ref().into()),
+        Variable::ForebayWafVerdict
+        | Variable::ForebayWafRule
+        | Variable::ForebayWafScore
+        | Variable::ModsecurityIntervention
+        | Variable::ModsecurityTriggeredRules => of_firewall(scope.decision?.inspection.as_ref()?, variable),
         of_certificate => of_client(request, conn.tls.as_deref()?, of_certificate),
     }
+}
+
+/// The values that a firewall leaves, once its transaction has ended.
+fn of_firewall<'x>(inspection: &Inspection, variable: &Variable) -> Option<Cow<'x, [u8]>> {
+    let report = inspection.report()?;
+    let is_blocked = inspection.phase() > 0;
+    let mut logged = report.matches.iter().filter(|found| found.log);
+    Some(match variable {
+        Variable::ForebayWafVerdict if is_blocked => b"blocked"[..].into(),
+        Variable::ForebayWafVerdict if logged.next().is_some() => b"matched"[..].into(),
+        Variable::ForebayWafVerdict => b"passed"[..].into(),
+        Variable::ModsecurityIntervention => if is_blocked { &b"1"[..] } else { &b"0"[..] }.into(),
+        Variable::ForebayWafRule => text(&report.stopped_by?),
+        Variable::ForebayWafScore => text(&report.inbound_score?),
+        _ => {
+            let rules: Vec<_> = logged.map(|found| found.rule.to_string()).collect();
+            Some(rules.join(",").into_bytes()).filter(|rules| !rules.is_empty())?.into()
+        }
+    })
 }
 
 /// The values of `$ssl_client_*`: empty in clear, and without a certificate all but the verdict.

@@ -236,7 +236,7 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn word(&mut self) -> Token {
         if self.word_end <= self.at {
-            let len = self.rest().iter().take_while(|byte| !ends_word(**byte)).count();
+            let len = self.rest().iter().take_while(|&&byte| !ENDS_WORD[usize::from(byte)]).count();
             self.word_end = self.at + len;
         }
         let len = self.word_end - self.at;
@@ -262,8 +262,17 @@ fn is_white(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r' | 0 | 0xa0)
 }
 
-fn ends_word(byte: u8) -> bool {
-    matches!(byte, b'\t'..=b'\r' | 0 | 0xa0) || b" []{}<>:\\?=@!#~+-*/&|^%(),';\"".contains(&byte)
+/// For each byte whether it ends a word.
+const ENDS_WORD: [bool; 256] = table(b"\t\n\x0b\x0c\r\0\xa0 []{}<>:\\?=@!#~+-*/&|^%(),';\"");
+
+const fn table(bytes: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut index = 0;
+    while index < bytes.len() {
+        table[bytes[index] as usize] = true;
+        index += 1;
+    }
+    table
 }
 
 fn ends_variable(byte: u8) -> bool {

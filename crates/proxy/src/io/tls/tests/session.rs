@@ -123,7 +123,7 @@ fn an_end_with_notice_is_an_end_and_one_without_is_an_error() {
 fn a_record_that_is_too_long_is_answered_with_an_alert() {
     run(async {
         let (near, far) = loopback();
-        let mut raw = std::fs::File::from(near.as_fd().try_clone_to_owned().unwrap());
+        let mut raw = std::net::TcpStream::from(near.as_fd().try_clone_to_owned().unwrap());
         let (client, server) = meet(near, far).await;
         raw.write_all(b"\x17\x03\x03\xff\xff").unwrap();
         let mut buffer = buffer();
