@@ -70,14 +70,9 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A request whose client may be known by now.
-pub(super) fn scope<'s>(targeted: &'s Targeted<'_>, decision: &'s Decision) -> Scope<'s> {
-    Scope { decision: Some(decision), ..targeted.scope() }
-}
-
-/// The texts of a key with the values that a request has by now.
-pub(super) fn expand(scope: Scope<'_>, key: &Template) -> KeyTexts {
-    expand_at(scope, scope.script(), key)
+/// The texts of a key with the values that a request has by now, the name of its client among them.
+pub(super) fn expand(targeted: &Targeted<'_>, decision: Option<&Decision>, key: &Template) -> KeyTexts {
+    expand_at(Scope { decision, ..targeted.scope() }, targeted.script.as_deref(), key)
 }
 
 /// The texts of a key for the request as it was sent, before any script.

@@ -11,12 +11,11 @@ use crate::admit::Targeted;
 use crate::request::decision::Decision;
 use crate::request::reply::Answer;
 use crate::route::filters::FilterResult;
-use crate::route::values::Scope;
 
 /// Checks the limits in nginx's order: requests, then connections.
 pub(super) fn check(targeted: &Targeted<'_>, limits: &ClientLimits, decision: &mut Decision) -> FilterResult {
     let (worker, limiter) = (targeted.worker, &targeted.worker.clients.limiter);
-    let Counted { subjects, are_too_many } = counted(key::scope(targeted, decision), limits);
+    let Counted { subjects, are_too_many } = counted(targeted, Some(decision), limits);
     let keys = || subjects.iter().map(|&subject| (subject, limits.zone));
     if are_too_many || !keys().all(|key| limiter.take(key, &limits.rates, worker.clock.now())) {
         return refuse(targeted, Reason::RateLimit, limits.rate_status);
@@ -33,15 +32,19 @@ pub(super) fn check(targeted: &Targeted<'_>, limits: &ClientLimits, decision: &m
 }
 
 /// The subjects that a request is counted for.
-pub(crate) fn counted(scope: Scope<'_>, limits: &ClientLimits) -> Counted<IpAddr> {
-    let client = scope.routed.forwarded.client.to_canonical();
+pub(crate) fn counted(
+    targeted: &Targeted<'_>,
+    decision: Option<&Decision>,
+    limits: &ClientLimits,
+) -> Counted<IpAddr> {
+    let client = targeted.forwarded.client.to_canonical();
     if limits.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
         return Counted::never();
     }
-    let limiter = &scope.routed.worker.clients.limiter;
+    let limiter = &targeted.worker.clients.limiter;
     match &limits.key {
         None => Counted::once(key::network(client)),
-        Some(key) => Counted::by(&key::expand(scope, key), |value| limiter.subject(value)),
+        Some(key) => Counted::by(&key::expand(targeted, decision, key), |value| limiter.subject(value)),
     }
 }
 

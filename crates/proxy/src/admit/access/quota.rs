@@ -14,7 +14,6 @@ use crate::limits::LIMIT_REDIS_WAIT_MAX;
 use crate::request::decision::{Decision, RateLimitFields};
 use crate::request::reply::Answer;
 use crate::route::filters::FilterResult;
-use crate::route::values::Scope;
 
 /// nginx's default status is 503; this limit has the one that clients understand (RFC 6585 section 4).
 const STATUS: u16 = 429;
@@ -24,7 +23,7 @@ pub(super) async fn check(
     quota: &RequestQuota,
     decision: &mut Decision,
 ) -> FilterResult {
-    let Counted { subjects, are_too_many } = counted(key::scope(targeted, decision), quota);
+    let Counted { subjects, are_too_many } = counted(targeted, Some(decision), quota);
     if are_too_many {
         return refuse(targeted, 1);
     }
@@ -106,8 +105,12 @@ async fn await_word(targeted: &Targeted<'_>, redis: &RedisState, lacks: impl Fn(
 }
 
 /// The subjects that a request is counted for.
-pub(crate) fn counted(scope: Scope<'_>, quota: &RequestQuota) -> Counted<Subject> {
-    let client = scope.routed.forwarded.client.to_canonical();
+pub(crate) fn counted(
+    targeted: &Targeted<'_>,
+    decision: Option<&Decision>,
+    quota: &RequestQuota,
+) -> Counted<Subject> {
+    let client = targeted.forwarded.client.to_canonical();
     if quota.exempt.as_ref().is_some_and(|exempt| exempt.contains(client)) {
         return Counted::never();
     }
@@ -117,6 +120,6 @@ pub(crate) fn counted(scope: Scope<'_>, quota: &RequestQuota) -> Counted<Subject
             IpAddr::V4(address) => of(&address.octets()),
             IpAddr::V6(address) => of(&address.octets()),
         }),
-        Some(key) => Counted::by(&key::expand(scope, key), of),
+        Some(key) => Counted::by(&key::expand(targeted, decision, key), of),
     }
 }

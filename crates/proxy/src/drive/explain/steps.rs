@@ -22,7 +22,7 @@ use crate::forward::mirror;
 use crate::forward::outbound;
 use crate::request::stage::Stage;
 use crate::request::trace::Trace;
-use crate::route::values::{self, HasValues};
+use crate::route::values;
 use crate::upstream::Cluster;
 
 /// A step that was done.
@@ -103,7 +103,7 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
             let client = admitted.forwarded.client;
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
         }
-        Stage::ApiKeys => match admitted.scope().decision.and_then(|decision| decision.user.as_deref()) {
+        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.user.as_deref()) {
             Some(name) => format!("the key is that of {name}"),
             None => "there is no key, or an unknown one".to_owned(),
         },
@@ -299,9 +299,10 @@ fn backend(admitted: &Admitted<'_>, route: &Route, goes_on: bool) -> Option<(Ver
 }
 
 fn limits_in_words(admitted: &Admitted<'_>, access: &Access, goes_on: bool) -> (Verdict, String) {
+    let decision = admitted.decision.as_deref();
     let limits =
-        access.limits.as_ref().filter(|limits| limits::counted(admitted.scope(), limits).is_limited());
-    let quota = access.quota.as_ref().filter(|quota| quota::counted(admitted.scope(), quota).is_limited());
+        access.limits.as_ref().filter(|limits| limits::counted(admitted, decision, limits).is_limited());
+    let quota = access.quota.as_ref().filter(|quota| quota::counted(admitted, decision, quota).is_limited());
     let rates = limits.into_iter().flat_map(|limits| {
         let of_rate = move |rate: &Rate| {
             let (status, burst) = (limits.rate_status, rate.burst);

@@ -51,7 +51,7 @@ impl HasValues for Scope<'_> {
 }
 
 impl<'s> Scope<'s> {
-    pub(crate) fn script(&self) -> Option<&'s ScriptState<'s>> {
+    pub(super) fn script(&self) -> Option<&'s ScriptState<'s>> {
         self.routed.script.as_deref()
     }
 
