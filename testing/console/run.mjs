@@ -82,7 +82,7 @@ async function go (page, name) {
 
 async function settled (page, name) {
   await go(page, name)
-  if (['routes', 'requests', 'firewall', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
+  if (['routes', 'requests', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
   if (name === 'changes') await page.locator('.changes > li').first().waitFor()
   if (name === 'doctor') await page.locator('.findings > li').first().waitFor()
 }
