@@ -9,7 +9,7 @@ use crate::operators::Pattern;
 use crate::transform::UnicodeMap;
 
 /// The value of `SecRuleEngine`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Rules run and stop exchanges.
     On,
@@ -17,6 +17,17 @@ pub enum Mode {
     DetectionOnly,
     /// No rule runs.
     Off,
+}
+
+impl Mode {
+    /// The name of the mode, as `SecRuleEngine` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::On => "On",
+            Self::DetectionOnly => "DetectionOnly",
+            Self::Off => "Off",
+        }
+    }
 }
 
 /// The treatment of a body that is longer than its limit.

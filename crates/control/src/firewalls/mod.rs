@@ -29,7 +29,7 @@ pub(crate) use exclusions::{
 use folder::Names;
 pub use folder::{Folder, UnreadableFolder};
 pub use trial::Trial;
-pub(crate) use wanted::{Base, Mode, Tuning, Wanted};
+pub(crate) use wanted::{Base, Tuning, Wanted};
 
 /// The name of a snippet in problems and reports.
 pub(crate) const SNIPPET: &str = "modsecurity-snippet";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::RuleSet;
 use waf::settings::Mode;
-use waf::{Around, Files, Problem, Rules, Source};
+use waf::{Around, Files, Inside, Problem, Rules, Source};
 
 use super::folder::{CORE_FILE, Folder, Names, is_rules, matches};
 use super::{DEFAULTS, Firewalls, Tuning, random, split};
@@ -51,27 +51,28 @@ impl Firewalls {
             after.push(Source { name, text: parts.after.as_deref().unwrap_or_default() });
             after.extend_from_slice(&own[at + 1..]);
         }
-        let mode = trial.mode.map(|mode| format!("SecRuleEngine {mode:?}"));
-        after.extend(mode.as_deref().map(|text| Source { name: "--engine", text }));
+        let tuning = Tuning { mode: trial.mode, paranoia_level: trial.paranoia_level, ..Tuning::default() };
+        let (core, engine) = (tuning.core_settings(), tuning.engine_settings());
+        after.push(Source { name: "--engine", text: &engine });
         let has_core = trial.core_rules || cut.is_some();
         if has_core && !self.has_core_rules() {
             let message = super::Fault::NoCoreRules.to_string();
             return Err(vec![Problem { file: CORE_FILE.to_owned(), line: 1, column: 1, message }]);
         }
-        let level = Tuning { paranoia_level: trial.paranoia_level, ..Tuning::default() }.core_settings();
+        let folder = &self.shared.folder;
         let mut base = Vec::new();
-        base.extend(
-            trial.default_settings.then(|| Source { name: DEFAULTS, text: self.shared.folder.settings() }),
-        );
-        for (at, (name, text)) in self.shared.folder.core().filter(|_| has_core).enumerate() {
-            base.push(Source { name, text });
-            if at == 0 {
-                base.extend(level.as_deref().map(|text| Source { name: "--paranoia-level", text }));
-            }
-        }
+        base.extend(trial.default_settings.then(|| Source { name: DEFAULTS, text: folder.settings() }));
+        base.extend(folder.core().filter(|_| has_core).map(|(name, text)| Source { name, text }));
         let texts: Vec<&str> = own.iter().chain(&base).map(|source| source.text).collect();
         let base = Arc::new(Rules::compile(&base, &files)?);
-        let around = Around { before: &before, after: &after, ..Around::default() };
+        let core = core.as_deref().map(|text| Source { name: "--paranoia-level", text });
+        let first = folder.first_rules().filter(|_| has_core);
+        let around = Around {
+            before: &before,
+            inside: first.map(|file| Inside { file, sources: core.as_slice() }),
+            after: &after,
+            exclusions: &[],
+        };
         let rules = Rules::extend(&base, around, &files)?;
         Ok(RuleSet::new(Arc::new(rules), texts, random()))
     }

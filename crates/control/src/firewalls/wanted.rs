@@ -5,6 +5,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use waf::settings::Mode;
+
 use super::exclusions::Exclusion;
 
 /// The rules that a firewall is to have, in the order in which they run.
@@ -46,33 +48,9 @@ pub(crate) struct Tuning {
     pub(crate) exclusions: Arc<[Exclusion]>,
 }
 
-/// The effect of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mode {
-    On,
-    DetectionOnly,
-    Off,
-}
-
 /// The rule that has the settings of the core rules. The `ModSecurity` project shares out ids of up to
 /// 999,999 only.
 const RULE_ID: u32 = 2_147_483_647;
-
-impl Mode {
-    /// The name of the mode, in policies and in `SecLang`.
-    fn name(self) -> &'static str {
-        match self {
-            Self::On => "On",
-            Self::DetectionOnly => "DetectionOnly",
-            Self::Off => "Off",
-        }
-    }
-
-    /// The mode with a name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::On, Self::DetectionOnly, Self::Off].into_iter().find(|mode| mode.name() == name)
-    }
-}
 
 impl Tuning {
     /// Why the settings contradict one another; none if they do not.
@@ -132,7 +110,7 @@ mod tests {
         let none = Tuning::default();
         assert_eq!((none.core_settings(), none.engine_settings()), (None, String::new()));
         let tuning = Tuning {
-            mode: Mode::named("On"),
+            mode: Some(Mode::On),
             paranoia_level: Some(2),
             outbound_threshold: Some(8),
             response_body_bytes_max: Some(1000),
@@ -144,7 +122,6 @@ mod tests {
              ,setvar:tx.outbound_anomaly_score_threshold=8\""
         ));
         assert_eq!(tuning.engine_settings(), "SecRuleEngine On\nSecResponseBodyLimit 1000\n");
-        assert_eq!(Mode::named("on"), None);
     }
 
     #[test]

@@ -243,6 +243,19 @@ fn verdicts_are_variables_of_the_access_log() {
 }
 
 #[test]
+fn a_request_that_uses_the_budget_of_rules_up_is_refused() {
+    let (_canned, setup) =
+        guarded("SecRuleEngine On\nSecRule ARGS \"@rx ^(?:a|aa)+(?=b)c$\" \"id:1,phase:1,deny\"\n");
+    let forebay = setup.setting("log-format-upstream", "$uri|$forebay_reason|").start();
+    let long = format!("GET /long?q={}c HTTP/1.1\r\nHost: web.test\r\n\r\n", "a".repeat(60));
+    assert_eq!((status(&forebay, &long), status(&forebay, GOOD)), (403, 200));
+    assert_eq!(forebay.await_access_log("/long|"), "/long|firewall_exhausted|");
+    forebay.await_metric("forebay_waf_exhausted_total", &[], 1);
+    let reason = [("side", "client"), ("reason", "firewall_exhausted")];
+    forebay.await_metric("forebay_faults_total", &reason, 1);
+}
+
+#[test]
 fn the_console_has_what_was_refused_with_its_exclusion() {
     let (_canned, setup) = guarded(RULES);
     let forebay = setup.start();

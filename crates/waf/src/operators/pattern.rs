@@ -522,9 +522,11 @@ mod tests {
     }
 
     proptest::proptest! {
+        /// No repeated group matches the empty text: PCRE keeps what its last repetition matched, automata
+        /// what the last one with a character did.
         #[test]
         fn an_expression_without_steps_back_matches_the_same_with_them(
-            expression in "[ab^$.]{0,2}(\\([ab]{1,2}[*+?]{0,1}\\)[*+?]?|a\\|b|[ab]\\{1,2\\}|[ab][*+]\\?){1,3}",
+            expression in "[ab^$.]{0,2}(\\([ab]([ab][*+?]?)?\\)[*+?]?|a\\|b|[ab]\\{1,2\\}|[ab][*+]\\?){1,3}",
             text in "[ab\n]{0,8}",
         ) {
             let reading = Reading { groups: true, steps_back: true, ..Reading::default() };

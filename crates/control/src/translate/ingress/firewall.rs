@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::template::Template;
 use model::{Firewall, RuleSet};
+use waf::settings::Mode;
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
@@ -14,7 +15,7 @@ use super::annotation::annotations;
 use super::asker::Asker;
 use super::firewall_tuning;
 use super::resolve::{Context, Findings, Resolve};
-use crate::firewalls::{Base, Fault, Firewalls, Mode, Tuning, Wanted};
+use crate::firewalls::{Base, Fault, Firewalls, Tuning, Wanted};
 use crate::objects::{self, Resource};
 use crate::options::{Options, Unenforced};
 use crate::outcome::Outcome;

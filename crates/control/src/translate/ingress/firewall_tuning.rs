@@ -6,10 +6,12 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use waf::settings::Mode;
+
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
-use crate::firewalls::{Exclusion, Mode, read_exclusions};
+use crate::firewalls::{Exclusion, read_exclusions};
 use crate::translate::value::{self, Parsed, set};
 
 annotations! {
@@ -42,7 +44,8 @@ pub(crate) const THRESHOLD_MAX: u32 = 100_000;
 /// Parses a mode; none without a text.
 pub(crate) fn mode(text: &str) -> Parsed<Option<Mode>> {
     let named = |text: &str| {
-        Mode::named(text).ok_or_else(|| format!("{text:?} is none of On, DetectionOnly and Off"))
+        let mode = [Mode::On, Mode::DetectionOnly, Mode::Off].into_iter().find(|mode| mode.name() == text);
+        mode.ok_or_else(|| format!("{text:?} is none of On, DetectionOnly and Off"))
     };
     optional(text, named)
 }
