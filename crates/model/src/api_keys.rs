@@ -1,6 +1,6 @@
 //! Keys by which programs prove who they are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,30 +17,39 @@ pub struct ApiKeys {
     pub holders: Arc<KeyHolders>,
 }
 
-/// Names of clients by the SHA-256 of their keys. The digests are never shown.
+/// The client that has a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// The client's name.
+    pub name: Box<str>,
+    /// Names and values of its labels, by name.
+    pub labels: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// Clients by the SHA-256 of their keys. The digests are never shown.
 ///
 /// A look-up may take longer for some digests than for others. That gives no key away: nobody can choose the
 /// digest of a guess.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct KeyHolders(HashMap<[u8; 32], Box<str>>);
+pub struct KeyHolders(HashMap<[u8; 32], Arc<KeyHolder>>);
 
 impl KeyHolders {
     /// Adds a client. False if another client has the same key.
-    pub fn add(&mut self, name: &str, digest: [u8; 32]) -> bool {
-        self.0.insert(digest, name.into()).is_none()
+    pub fn add(&mut self, holder: KeyHolder, digest: [u8; 32]) -> bool {
+        self.0.insert(digest, Arc::new(holder)).is_none()
     }
 
     /// The client whose key has this digest.
-    pub fn name(&self, digest: &[u8; 32]) -> Option<&str> {
-        self.0.get(digest).map(|name| &**name)
+    pub fn find(&self, digest: &[u8; 32]) -> Option<&Arc<KeyHolder>> {
+        self.0.get(digest)
     }
 }
 
 impl fmt::Debug for KeyHolders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names: Vec<_> = self.0.values().collect();
-        names.sort();
-        f.debug_list().entries(names).finish()
+        let mut holders: Vec<_> = self.0.values().map(|holder| (&holder.name, &holder.labels)).collect();
+        holders.sort();
+        f.debug_map().entries(holders).finish()
     }
 }
 
@@ -56,10 +65,15 @@ mod tests {
 
     #[test]
     fn a_key_has_one_holder_and_no_digest_is_shown() {
+        let holder = |name: &str, labels: &[(&str, &str)]| {
+            let labels = labels.iter().map(|&(name, value)| (name.into(), value.into())).collect();
+            KeyHolder { name: name.into(), labels }
+        };
         let mut holders = KeyHolders::default();
-        assert!(holders.add("b", [1; 32]) && holders.add("a", [2; 32]));
-        assert!(!holders.add("c", [1; 32]));
-        assert_eq!((holders.name(&[2; 32]), holders.name(&[3; 32])), (Some("a"), None));
-        assert_eq!(format!("{holders:?}"), r#"["a", "c"]"#);
+        assert!(holders.add(holder("b", &[("team", "x")]), [1; 32]) && holders.add(holder("a", &[]), [2; 32]));
+        assert!(!holders.add(holder("c", &[]), [1; 32]));
+        let name = |digest| holders.find(digest).map(|holder| &*holder.name);
+        assert_eq!((name(&[2; 32]), name(&[3; 32])), (Some("a"), None));
+        assert_eq!(format!("{holders:?}"), r#"{"a": {}, "c": {}}"#);
     }
 }

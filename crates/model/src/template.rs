@@ -59,6 +59,9 @@ macro_rules! variables {
             Cookie(String),
             /// A parameter of the query, as sent: `$arg_NAME`. Holds the parameter's name.
             Argument(String),
+            /// What is known about the client: `$claim_NAME`, a claim of its token or session, or a label of
+            /// its API key. Holds the name.
+            Claim(String),
             /// A group of the route's regular expression: `$1` to `$9`.
             Capture(u8),
             /// The value that a step of a [`Script`](crate::Script) has given to this name.
@@ -86,6 +89,7 @@ macro_rules! variables {
                     Self::ResponseHeader(name) => format!("sent_http_{}", name.replace('-', "_")).into(),
                     Self::Cookie(name) => format!("cookie_{name}").into(),
                     Self::Argument(name) => format!("arg_{name}").into(),
+                    Self::Claim(name) => format!("claim_{name}").into(),
                     Self::Capture(number) => number.to_string().into(),
                     Self::Set(name) => Cow::Borrowed(name),
                     Self::Mapped(_) => "map".into(),
@@ -99,7 +103,7 @@ variables! {
     "remote_addr" => RemoteAddr, "Address of the client, as settled by the forwarded-headers settings.";
     "remote_port" => RemotePort, "Port of the peer.";
     "realip_remote_addr" => PeerAddr, "Address of the peer, whoever it speaks for.";
-    "remote_user" => RemoteUser, "User of Basic authentication.";
+    "remote_user" => RemoteUser, "Name of the client: of its API key, or the user of Basic authentication.";
     "time_local" => TimeLocal, "Time in Common Log Format.";
     "time_iso8601" => TimeIso8601, "Time in ISO 8601.";
     "msec" => Msec, "Time in seconds since the epoch, with milliseconds.";
@@ -205,6 +209,9 @@ impl Variable {
         }
         if let Some(suffix) = name.strip_prefix("arg_") {
             return Some(Self::Argument(suffix.to_owned()));
+        }
+        if let Some(suffix) = name.strip_prefix("claim_") {
+            return Some(Self::Claim(suffix.to_owned()));
         }
         match name {
             "content_type" => return Some(Self::RequestHeader("content-type".to_owned())),
@@ -424,7 +431,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in ["", "a $status${host}b", "${status}0 $http_x_a-$sent_http_a $cookie_A$arg_b$1 x"] {
+        for text in ["", "a $status${host}b", "${status}0 $http_x_a-$sent_http_a $cookie_A$arg_b$claim_sub$1 x"] {
             let template = Template::parse(text).unwrap();
             assert_eq!(template.to_string(), text);
         }

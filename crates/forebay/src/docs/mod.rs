@@ -186,7 +186,7 @@ fn compatibility() -> String {
     write!(page, "\n{}\n", names(of_nginx.as_slice())).unwrap();
     page.push_str(
         "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response; `$cookie_NAME` and\n\
-         `$arg_NAME`: a cookie and a parameter of the query.\n",
+         `$arg_NAME`: a cookie and a parameter of the query; `$claim_NAME`: a label of the client's API key.\n",
     );
     let is_of_nginx = |name: &str| of_nginx.iter().any(|(known, _)| *known == name);
     let (of_nginx, noted): (Vec<_>, Vec<_>) =

@@ -26,7 +26,7 @@ fn house(setup: Setup, upstream: &Canned, ingresses: &[Ingress]) -> Forebay {
     let documents = ingresses.iter().map(Ingress::document).collect::<Vec<_>>().join("---\n");
     setup
         .manifest("house.yaml", format!("{documents}---\n{}", service("svc", &[upstream.address()])))
-        .manifest("keys.yaml", keys(&[("reports", REPORTS), ("builds", BUILDS_DIGEST)]))
+        .manifest("keys.yaml", keys(&[("reports", REPORTS), ("builds", &format!("{BUILDS_DIGEST}\nteam=data\n"))]))
         .start()
 }
 
@@ -38,7 +38,7 @@ fn status(forebay: &Forebay, host: &str, target: &str, field: &str) -> u16 {
 fn a_key_lets_its_client_in_and_the_endpoint_gets_the_name() {
     let upstream = Canned::saying("let in");
     let forebay = house(
-        setup().setting("log-format-upstream", "$host user=$remote_user"),
+        setup().setting("log-format-upstream", "$host user=$remote_user team=$claim_team."),
         &upstream,
         &[
             with_keys("header"),
@@ -72,7 +72,7 @@ fn a_key_lets_its_client_in_and_the_endpoint_gets_the_name() {
     let named = |name: &str| format!("\r\nx-auth-request-user: {name}\r\n");
     assert!(heads[0].contains(&named("reports")), "{heads:?}");
     assert!(heads[1].contains(&named("builds")) && !heads[1].contains("reports"), "{heads:?}");
-    forebay.await_access_log("header.test user=builds");
+    forebay.await_access_log("header.test user=builds team=data.");
     let told = forebay.client().get("bearer.test", "/");
     assert_eq!(told.header("www-authenticate").as_deref(), Some("Bearer"));
     let told = forebay.client().get("header.test", "/");

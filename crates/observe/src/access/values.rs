@@ -173,6 +173,11 @@ pub trait Values {
         None
     }
 
+    /// A claim of the client's token or session, or a label of its API key.
+    fn claim(&self, _name: &str) -> Option<&[u8]> {
+        None
+    }
+
     /// The text that a group of the route's regular expression has matched; groups are counted from 1.
     fn capture(&self, _group: u8) -> Option<&[u8]> {
         None

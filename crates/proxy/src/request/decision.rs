@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clients::RequestSlot;
 use clients::quota::Remaining;
+use model::KeyHolder;
 use smallvec::SmallVec;
 
 use crate::request::inspection::Inspection;
@@ -15,8 +16,8 @@ use crate::request::inspection::Inspection;
 pub(crate) struct Decision {
     /// Headers for the endpoint in place of the client's; without a value, there is no such header.
     pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
-    /// The name of a client that has shown its key.
-    pub(crate) user: Option<Box<str>>,
+    /// The client that has shown its key.
+    pub(crate) client: Option<Arc<KeyHolder>>,
     /// Values of variables of snippets, from the auth service.
     pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Cookies for the client, from the auth service.
@@ -34,10 +35,10 @@ pub(crate) struct Decision {
 impl Decision {
     /// Whether there are no results.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { upstream, user, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } =
+        let Self { upstream, client, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } =
             self;
         upstream.is_empty()
-            && user.is_none()
+            && client.is_none()
             && variables.is_empty()
             && cookies.is_empty()
             && slots.is_empty()

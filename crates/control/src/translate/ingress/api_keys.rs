@@ -1,10 +1,12 @@
 //! Authentication by the keys in a Secret (`forebay.io/auth-api-keys`): each entry is a client's name with
-//! its key, or with `sha256:` and the digest of the key in hexadecimal digits.
+//! its key, or with `sha256:` and the digest of the key in hexadecimal digits. Further lines of an entry are
+//! the client's labels, each as `name=value`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use model::{ApiKeys, KeyHolders};
+use model::{ApiKeys, KeyHolder, KeyHolders};
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Location;
@@ -21,7 +23,7 @@ annotations! {
     "auth-api-key-parameter", Location, "", Supported(|s, v| set(&mut s.auth.keys.parameter, parameter(v))), ClosesLocations,
         "Query parameter with the key of requests that do not have the header. Keys in URLs get into logs.", Medium;
     "auth-api-keys", Location, "", Supported(|s, v| set(&mut s.auth.keys.secret, Ok(value::name(v)))),
-        "Secret with the keys that let clients in: each entry is a client's name with its key, or with `sha256:` and the key's digest. The name is `$remote_user`, and the endpoint gets it in `X-Auth-Request-User`.", Medium;
+        "Secret with the keys that let clients in: each entry is a client's name with its key, or with `sha256:` and the key's digest; further lines `name=value` are labels, which are `$claim_NAME`. The name is `$remote_user`, and the endpoint gets it in `X-Auth-Request-User`.", Medium;
 }
 
 /// Name of the annotation with the keys.
@@ -62,18 +64,42 @@ impl Settings {
 fn holders(secret: &Secret) -> Result<KeyHolders, String> {
     let mut holders = KeyHolders::default();
     for name in secret.keys() {
-        let digest = key_digest(&secret.content(name)?).map_err(|why| format!("key {name}: {why}"))?;
-        if !holders.add(name, digest) {
+        let content = secret.content(name)?;
+        let (digest, labels) = entry(&content).map_err(|why| format!("key {name}: {why}"))?;
+        if !holders.add(KeyHolder { name: name.into(), labels }, digest) {
             return Err(format!("key {name}: another client has the same key"));
         }
     }
     Ok(holders)
 }
 
-/// The digest of the key in an entry of a Secret, without the end of line that editors add.
-fn key_digest(entry: &[u8]) -> Result<[u8; 32], String> {
-    let text =
-        std::str::from_utf8(entry).map_err(|_| "the value is not text")?.trim_end_matches(['\r', '\n']);
+type Labels = BTreeMap<Box<str>, Box<str>>;
+
+/// The digest of the key in an entry of a Secret, and the labels behind it.
+fn entry(content: &[u8]) -> Result<([u8; 32], Labels), String> {
+    let text = std::str::from_utf8(content).map_err(|_| "the value is not text")?;
+    let mut lines = text.lines();
+    let digest = key_digest(lines.next().unwrap_or_default())?;
+    let mut labels = Labels::new();
+    for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
+        let (name, value) = label(line).ok_or_else(|| format!("{line:?} is no label of the form name=value"))?;
+        if labels.insert(name.into(), value.into()).is_some() {
+            return Err(format!("the label {name} occurs twice"));
+        }
+    }
+    Ok((digest, labels))
+}
+
+/// A label: its name can be the end of a variable's name, and its value can be a header's value.
+fn label(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once('=')?;
+    let (name, value) = (name.trim_end(), value.trim_start());
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && !value.chars().any(char::is_control)).then_some((name, value))
+}
+
+/// The digest of the key in the first line of an entry.
+fn key_digest(text: &str) -> Result<[u8; 32], String> {
     let Some(digits) = text.strip_prefix(DIGEST_PREFIX) else {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("a key has visible characters of ASCII only, and at least one".to_owned());
@@ -111,12 +137,23 @@ mod tests {
     #[test]
     fn keys_and_their_digests() {
         let of_abc = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(key_digest(b"abc\n"), key_digest(of_abc.as_bytes()));
-        assert_eq!(key_digest(b"abc"), key_digest(of_abc.to_uppercase().replace("SHA", "sha").as_bytes()));
-        for bad in ["", "\n", "a b", "a\nb", "\u{e4}", "sha256:", &of_abc[..70], &of_abc.replace('b', "g")] {
-            assert!(key_digest(bad.as_bytes()).is_err(), "{bad:?}");
+        let digest = |content: &str| entry(content.as_bytes()).map(|(digest, _)| digest);
+        assert_eq!(digest("abc\r\n"), digest(of_abc));
+        assert_eq!(digest("abc"), digest(&of_abc.to_uppercase().replace("SHA", "sha")));
+        for bad in ["", "\n", "a b", "\u{e4}", "sha256:", &of_abc[..70], &of_abc.replace('b', "g")] {
+            assert!(digest(bad).is_err(), "{bad:?}");
         }
-        assert!(key_digest(b"\xff").is_err());
+        assert!(entry(b"\xff").is_err());
+    }
+
+    #[test]
+    fn labels_follow_the_key() {
+        let labels = |text: &str| entry(text.as_bytes()).map(|(_, labels)| labels);
+        let expected = [("team".into(), "data = all".into()), ("tier".into(), "".into())].into();
+        assert_eq!(labels("abc\nteam = data = all\n\ntier=\n"), Ok(expected));
+        for bad in ["abc\nteam", "abc\n=x", "abc\na-b=x", "abc\na=\u{7}", "abc\na=1\na=2"] {
+            assert!(labels(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Clients that show a key (`forebay.io/auth-api-keys`).
 
+use std::sync::Arc;
+
 use aws_lc_rs::digest::{SHA256, digest};
-use model::ApiKeys;
+use model::{ApiKeys, KeyHolder};
 
 use crate::admit::Targeted;
 use crate::limits::API_KEY_BYTES_MAX;
@@ -16,15 +18,15 @@ const NAME_HEADER: &str = "X-Auth-Request-User";
 /// Looks up whose key the request has. The endpoint gets the client's name in place of the key; the client
 /// itself can give it neither.
 pub(super) fn identify(targeted: &Targeted<'_>, keys: &ApiKeys, decision: &mut Decision) {
-    let name = presented(targeted, keys).and_then(|key| name(keys, key));
+    let holder = presented(targeted, keys).and_then(|key| holder(keys, key));
     decision.tell(&keys.header, None);
-    decision.tell(NAME_HEADER, name.map(|name| name.as_bytes().to_vec()));
-    decision.user = name.map(Into::into);
+    decision.tell(NAME_HEADER, holder.map(|holder| holder.name.as_bytes().to_vec()));
+    decision.client = holder.cloned();
 }
 
 /// The result of the look-up.
 pub(super) fn check(keys: &ApiKeys, decision: &Decision) -> FilterResult {
-    if decision.user.is_some() {
+    if decision.client.is_some() {
         return FilterResult::Continue;
     }
     let scheme = if is_authorization(keys) { "Bearer" } else { "ApiKey" };
@@ -59,18 +61,16 @@ fn of_scheme(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| key.trim_ascii())
 }
 
-fn name<'k>(keys: &'k ApiKeys, key: &[u8]) -> Option<&'k str> {
+fn holder<'k>(keys: &'k ApiKeys, key: &[u8]) -> Option<&'k Arc<KeyHolder>> {
     if key.len() > API_KEY_BYTES_MAX {
         return None;
     }
     let digest = digest(&SHA256, key);
-    keys.holders.name(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
+    keys.holders.find(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use model::KeyHolders;
 
     use super::*;
@@ -79,7 +79,8 @@ mod tests {
     fn keys(header: &str) -> ApiKeys {
         let mut holders = KeyHolders::default();
         let digest = digest(&SHA256, b"0123");
-        assert!(holders.add("reports", digest.as_ref().try_into().unwrap()));
+        let holder = KeyHolder { name: "reports".into(), labels: [("team".into(), "data".into())].into() };
+        assert!(holders.add(holder, digest.as_ref().try_into().unwrap()));
         ApiKeys { header: header.to_owned(), parameter: Some("key".to_owned()), holders: Arc::new(holders) }
     }
 
@@ -105,7 +106,7 @@ mod tests {
             ("GET /", "X-Key", false),
         ] {
             let decision = identified(lines, header);
-            assert_eq!(decision.user.is_some(), is_known, "{lines}");
+            assert_eq!(decision.client.is_some(), is_known, "{lines}");
             let is_let_in = check(&keys(header), &decision) == FilterResult::Continue;
             assert_eq!(is_let_in, is_known, "{lines}");
         }
@@ -127,6 +128,6 @@ mod tests {
     #[test]
     fn a_long_key_is_not_even_hashed() {
         let long = format!("GET /\nX-Key: {}", "0".repeat(API_KEY_BYTES_MAX + 1));
-        assert!(identified(&long, "X-Key").user.is_none());
+        assert!(identified(&long, "X-Key").client.is_none());
     }
 }

@@ -103,8 +103,8 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
             let client = admitted.forwarded.client;
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
         }
-        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.user.as_deref()) {
-            Some(name) => format!("the key is that of {name}"),
+        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.client.as_ref()) {
+            Some(holder) => format!("the key is that of {}", holder.name),
             None => "there is no key, or an unknown one".to_owned(),
         },
         Stage::BasicAuth => basic(admitted, goes_on),

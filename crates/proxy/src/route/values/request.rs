@@ -76,8 +76,8 @@ impl Values for RequestValues<'_> {
     /// The client that has shown its key, or the user of Basic credentials, whether or not anybody asked for
     /// them.
     fn remote_user(&self) -> Option<Cow<'_, [u8]>> {
-        if let Some(user) = self.scope.decision.and_then(|decision| decision.user.as_deref()) {
-            return Some(Cow::Borrowed(user.as_bytes()));
+        if let Some(client) = self.scope.decision.and_then(|decision| decision.client.as_deref()) {
+            return Some(Cow::Borrowed(client.name.as_bytes()));
         }
         basic_user(self.request().head, self.request().parsed).map(Cow::Owned)
     }
@@ -213,6 +213,10 @@ impl Values for RequestValues<'_> {
             Some(combination) => combination.cookie(name),
             None => lookup::cookie_variable(self.request().head, self.request().parsed, name.as_bytes()),
         }
+    }
+
+    fn claim(&self, name: &str) -> Option<&[u8]> {
+        self.scope.decision?.client.as_ref()?.labels.get(name).map(|value| value.as_bytes())
     }
 
     fn argument(&self, name: &str) -> Option<&[u8]> {
