@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::contents;
+use super::{contents, tokens};
 use crate::ask::{Answer, Question};
 use crate::backend::Backend;
 use crate::proxies::target_folder;
@@ -58,6 +58,9 @@ pub(crate) struct Case {
     /// In place of variants: the cookies of so many clients.
     #[serde(skip_serializing)]
     sessions: usize,
+    /// In place of variants: the tokens of so many clients.
+    #[serde(skip_serializing)]
+    tokens: usize,
     /// Requests before the measurement; `None` for as many as come in a short time.
     #[serde(skip_serializing)]
     pub(super) warm_up: Option<u64>,
@@ -167,6 +170,7 @@ impl Feature {
             .with("path", path)
             .with("host", HOST)
             .with("files", files.display().to_string())
+            .with("keys", tokens::key_set().to_string())
             .with("contents", contents::ALL.map(|(name, _)| name).to_vec());
         let case: Case =
             serde_saphyr::from_str(&template::render_file(&file, &context.values)?).context(file)?;
@@ -199,7 +203,8 @@ impl Case {
     /// The texts that take turns in requests.
     pub(super) fn variants(&self, scene: &Scene) -> Result<Vec<String>> {
         let sessions = (0..self.sessions).map(|number| scene.session(number));
-        sessions.chain(self.variants.iter().cloned().map(Ok)).collect()
+        let tokens = (0..self.tokens).map(tokens::token);
+        sessions.chain(tokens).chain(self.variants.iter().cloned().map(Ok)).collect()
     }
 
     /// An error where the feature is not in force.

@@ -113,9 +113,11 @@ figures! {
     /// Calls of the kernel, and waits for it.
     SystemCalls: "system calls/request", 2;
     WakeUps: "wake-ups/request", 2;
-    /// CPU microseconds per request without a firewall, and what the firewall adds.
-    CpuPlain: "CPU us/request, no firewall", 1;
-    CpuAdded: "CPU us/request of the firewall", 1;
+    /// CPU microseconds per request without a feature, and what the feature adds.
+    CpuPlain: "CPU us/request without it", 1;
+    CpuAdded: "CPU us/request that it adds", 1;
+    /// What the feature adds to the median response time, in milliseconds.
+    P50Added: "ms that it adds to p50", 3;
     /// Percent of the contents that are left of them.
     LeftPercent: "% of the bytes left", 1;
 }

@@ -11,6 +11,7 @@ mod measure;
 mod proxy;
 mod report;
 mod summary;
+mod tokens;
 mod tools;
 mod workload;
 

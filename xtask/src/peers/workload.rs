@@ -50,8 +50,8 @@ pub(crate) enum Measure {
     Generator,
     /// CPU at a fixed rate.
     Cost(Load),
-    /// The same with a firewall and without.
-    Firewall(Load),
+    /// The same with the load's feature and without: what the feature adds.
+    Added(Load),
     /// The same with responses that are compressed.
     Compressed(Load),
     Handshakes(Handshakes),
@@ -282,7 +282,7 @@ mod tests {
     fn every_feature_can_be_read() -> Result<()> {
         for workload in all() {
             let (Measure::Cost(load)
-            | Measure::Firewall(load)
+            | Measure::Added(load)
             | Measure::Compressed(load)
             | Measure::Conditions(load)
             | Measure::MirrorHanging(load)

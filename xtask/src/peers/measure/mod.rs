@@ -88,7 +88,7 @@ impl Bench<'_> {
         match measure {
             Measure::Generator => self.generator(),
             Measure::Cost(load) => self.cost(peer, load),
-            Measure::Firewall(load) => self.firewall(peer, load),
+            Measure::Added(load) => self.added(peer, load),
             Measure::Compressed(load) => self.compressed(peer, load),
             Measure::Handshakes(handshakes) => self.handshakes(peer, handshakes),
             Measure::CaseA { clients, percent } => self.case_a(peer, *clients, *percent),
@@ -203,6 +203,13 @@ impl Bench<'_> {
         self.generate(&Plan { duration: WARM_UP, ..plan.clone() })
     }
 
+    /// As many requests as the feature needs before the measurement.
+    fn warm_up_for(&self, case: &Case, plan: &Plan) -> Result<Outcome> {
+        let Some(requests) = case.warm_up else { return self.warm_up(plan) };
+        let all = Plan { requests: Some(requests), duration: LONG, ..plan.clone() };
+        self.generate(&Plan { pace: Pace::Closed, ..all })
+    }
+
     /// Carries the plan out twice: shortly, to warm up, then for the figures of generator and proxy.
     fn spent_on(&self, stage: &Stage, plan: &Plan) -> Result<Figures> {
         self.warm_up(plan)?;
@@ -251,13 +258,7 @@ impl Bench<'_> {
     fn cost(&self, peer: Peer, load: &Load) -> Result<Figures> {
         let (stage, case) = self.start_for(peer, load, None)?;
         let plan = self.plan_of(load, &case, &stage)?;
-        match case.warm_up {
-            Some(requests) => {
-                let all = Plan { requests: Some(requests), duration: LONG, ..plan.clone() };
-                self.generate(&Plan { pace: Pace::Closed, ..all })?
-            }
-            None => self.warm_up(&plan)?,
-        };
+        self.warm_up_for(&case, &plan)?;
         let before = Counted::now(&stage.services)?;
         let (outcome, mut figures) = self.spent(&stage, &plan)?;
         check_besides(&case, &before.since(&stage.services)?, &outcome)?;
@@ -276,16 +277,20 @@ impl Bench<'_> {
         Ok(figures)
     }
 
-    /// CPU per request with the firewall that is the load's feature, and for the same requests without it.
-    fn firewall(&self, peer: Peer, load: &Load) -> Result<Figures> {
+    /// What requests cost with the load's feature, and what the same requests cost without it.
+    fn added(&self, peer: Peer, load: &Load) -> Result<Figures> {
         let (with, case) = self.start_for(peer, load, None)?;
         let plan = self.plan_of(load, &case, &with)?;
-        let mut figures = self.spent_on(&with, &plan)?;
+        self.warm_up_for(&case, &plan)?;
+        let (_, mut figures) = self.spent(&with, &plan)?;
         drop(with);
         let (without, _) = self.start_for(peer, &Load { feature: None, ..load.clone() }, None)?;
         let plan = Plan { targets: vec![without.target()], ..plan };
-        let plain = self.spent_on(&without, &plan)?[&Figure::Cpu];
-        figures.extend([(Figure::CpuPlain, plain), (Figure::CpuAdded, figures[&Figure::Cpu] - plain)]);
+        let plain = self.spent_on(&without, &plan)?;
+        let added = |figure: Figure| figures[&figure] - plain[&figure];
+        let of_it = [(Figure::CpuAdded, added(Figure::Cpu)), (Figure::P50Added, added(Figure::P50))];
+        figures.extend(of_it);
+        figures.insert(Figure::CpuPlain, plain[&Figure::Cpu]);
         Ok(figures)
     }
 
