@@ -62,7 +62,7 @@ pub use abuse::{Abuse, AbuseKey, AbuseSettings, ClientBounds, MinRate};
 pub use access::{Access, ClientCertificate, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy, SessionKey};
-pub use api_keys::{ApiKeys, KeyHolders};
+pub use api_keys::{ApiKeys, KeyHolder, KeyHolders};
 pub use backend::{Backend, BackendFilters, BackendTarget, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, ListedValue};

@@ -34,7 +34,7 @@ const DECIDED: &[&str] = &[
 /// How often a client may come within an hour.
 const LIMIT: usize = 3;
 /// Values of clients begin so, and no value of ours does.
-const EVIL: &str = "evil";
+pub(crate) const EVIL: &str = "evil";
 
 fn play(run: &Run) {
     let endpoint = Endpoint::serving(|stream| while answer(stream) {});
@@ -120,7 +120,7 @@ fn request(random: &mut Random, number: u64, tenant: &str) -> String {
 }
 
 /// Another spelling of a name, or the same one.
-fn spelled(random: &mut Random, name: &str) -> String {
+pub(crate) fn spelled(random: &mut Random, name: &str) -> String {
     let spell = |char: char| match char {
         '-' | '_' => *random.pick(&['-', '-', '_', '_', '.', '~']),
         letter if random.once_in(2) => letter.to_ascii_uppercase(),
@@ -147,7 +147,7 @@ fn cookies(random: &mut Random, number: u64) -> String {
 }
 
 /// Fails where a client's value stands under a decided name.
-fn check(response: &Response) {
+pub(crate) fn check(response: &Response) {
     for line in view(response) {
         let (name, value) = line.split_once(": ").unwrap_or_default();
         let is_decided = DECIDED.iter().any(|decided| plain(decided) == plain(name));
@@ -167,7 +167,7 @@ fn view(response: &Response) -> Vec<String> {
 }
 
 /// Answers a request with the endpoint's view of it. False once the connection is over.
-fn answer(stream: &mut TcpStream) -> bool {
+pub(crate) fn answer(stream: &mut TcpStream) -> bool {
     let Some(head) = read_head(stream) else { return false };
     let mut lines = fields(&head);
     let is_in_chunks = lines.iter().any(|line| line == "transfer-encoding: chunked");

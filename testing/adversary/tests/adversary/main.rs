@@ -17,6 +17,7 @@ mod random_bytes;
 mod slow;
 mod tenants;
 mod tls;
+mod tokens;
 mod websocket;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ fn attacks() -> Vec<Attack> {
         endpoints::ATTACKS,
         tenants::ATTACKS,
         tls::ATTACKS,
+        tokens::ATTACKS,
         websocket::ATTACKS,
     ]
     .concat()
