@@ -59,8 +59,8 @@ macro_rules! variables {
             Cookie(String),
             /// A parameter of the query, as sent: `$arg_NAME`. Holds the parameter's name.
             Argument(String),
-            /// What is known about the client: `$claim_NAME`, a claim of its token or session, or a label of
-            /// its API key. Holds the name.
+            /// A claim of the client's token or session, or a label of its API key: `$claim_NAME`. Holds the
+            /// name.
             Claim(String),
             /// A group of the route's regular expression: `$1` to `$9`.
             Capture(u8),

@@ -116,7 +116,7 @@ figures! {
     /// CPU microseconds per request without a feature, and what the feature adds.
     CpuPlain: "CPU us/request without it", 1;
     CpuAdded: "CPU us/request that it adds", 1;
-    /// What the feature adds to the median response time, in milliseconds.
+    /// Milliseconds that the feature adds to the median response time.
     P50Added: "ms that it adds to p50", 3;
     /// Percent of the contents that are left of them.
     LeftPercent: "% of the bytes left", 1;

@@ -1,3 +1,7 @@
+//! The values that a log line, a header or a key is made of.
+//!
+//! Never in here: how a value is written, and where it comes from.
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;

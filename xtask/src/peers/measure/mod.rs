@@ -277,7 +277,7 @@ impl Bench<'_> {
         Ok(figures)
     }
 
-    /// What requests cost with the load's feature, and what the same requests cost without it.
+    /// The costs of requests with the load's feature, and of the same requests without it.
     fn added(&self, peer: Peer, load: &Load) -> Result<Figures> {
         let (with, case) = self.start_for(peer, load, None)?;
         let plan = self.plan_of(load, &case, &with)?;
