@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use clock::Moment;
+use deciders::authz::Verdict;
 use quick_cache::sync::{Cache as Map, DefaultLifecycle, PlaceholderGuard};
 use quick_cache::{DefaultHashBuilder, UnitWeighter};
 
@@ -32,8 +33,9 @@ impl AuthAnswer {
     pub fn bare(status: u16) -> Self {
         Self { status, ..Self::default() }
     }
+}
 
-    /// Approximate bytes of memory.
+impl CachedAnswer for AuthAnswer {
     fn bytes(&self) -> usize {
         let of_fields: usize = self.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
         let of_variables: usize = self.variables.iter().map(|(_, value)| value.len()).sum();
@@ -41,41 +43,59 @@ impl AuthAnswer {
     }
 }
 
+impl CachedAnswer for Verdict {
+    fn bytes(&self) -> usize {
+        Self::bytes(self)
+    }
+}
+
 /// Cached answers by key. Where there is no room, those are evicted that are used least.
-pub struct AuthCache {
-    answers: Map<[u8; 32], Entry>,
+pub struct AuthCache<A = AuthAnswer> {
+    answers: Map<[u8; 32], Entry<A>>,
+}
+
+/// An answer that can be cached.
+pub trait CachedAnswer {
+    /// Approximate bytes of memory.
+    fn bytes(&self) -> usize;
 }
 
 /// A cached answer, and its expiry.
-#[derive(Clone)]
-struct Entry {
+struct Entry<A> {
     until: Moment,
     /// None where the answer may not be cached, so that each request calls the service itself.
-    answer: Option<Arc<AuthAnswer>>,
+    answer: Option<Arc<A>>,
+}
+
+impl<A> Clone for Entry<A> {
+    fn clone(&self) -> Self {
+        Self { until: self.until, answer: self.answer.clone() }
+    }
 }
 
 /// The result of a lookup in an [`AuthCache`].
-pub enum Lookup<'c> {
+pub enum Lookup<'c, A = AuthAnswer> {
     /// The answer is cached.
-    Cached(Arc<AuthAnswer>),
+    Cached(Arc<A>),
     /// The request calls the service, and others with the same key wait for its answer.
-    Fetch(Fetch<'c>),
+    Fetch(Fetch<'c, A>),
     /// The request calls the service for itself alone.
     FetchAlone,
 }
 
 /// The obligation of one request to call the service for all with the same key. One that is dropped passes to
 /// another request that waits.
-pub struct Fetch<'c>(
-    PlaceholderGuard<
-        'c,
-        [u8; 32],
-        Entry,
-        UnitWeighter,
-        DefaultHashBuilder,
-        DefaultLifecycle<[u8; 32], Entry>,
-    >,
-);
+pub struct Fetch<'c, A = AuthAnswer>(Guard<'c, A>);
+
+/// The place of an answer in the map until it is known.
+type Guard<'c, A> = PlaceholderGuard<
+    'c,
+    [u8; 32],
+    Entry<A>,
+    UnitWeighter,
+    DefaultHashBuilder,
+    DefaultLifecycle<[u8; 32], Entry<A>>,
+>;
 
 /// The key of a cached answer: a digest of what the answer depends on.
 pub struct AuthKey([u8; 32]);
@@ -112,15 +132,15 @@ pub fn identity(value: &impl Hash) -> Vec<u8> {
     bytes.0
 }
 
-impl Default for AuthCache {
+impl<A> Default for AuthCache<A> {
     fn default() -> Self {
         Self { answers: Map::new(AUTH_ANSWERS_MAX) }
     }
 }
 
-impl AuthCache {
+impl<A> AuthCache<A> {
     /// Looks an answer up. Waits while another request calls the service for the same key.
-    pub async fn look_up(&self, key: &AuthKey, now: Moment) -> Lookup<'_> {
+    pub async fn look_up(&self, key: &AuthKey, now: Moment) -> Lookup<'_, A> {
         self.answers.remove_if(&key.0, |entry| entry.until <= now);
         match self.answers.get_value_or_guard_async(&key.0).await {
             Ok(Entry { answer: Some(answer), .. }) => Lookup::Cached(answer),
@@ -130,10 +150,10 @@ impl AuthCache {
     }
 }
 
-impl Fetch<'_> {
+impl<A: CachedAnswer> Fetch<'_, A> {
     /// Caches an answer until a moment, and gives it to the requests that wait. One that is too large is not
     /// cached.
-    pub fn store(self, answer: &Arc<AuthAnswer>, until: Moment, now: Moment) {
+    pub fn store(self, answer: &Arc<A>, until: Moment, now: Moment) {
         if answer.bytes() > AUTH_ANSWER_BYTES_MAX {
             return self.store_none(now);
         }

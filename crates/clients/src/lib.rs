@@ -13,25 +13,36 @@ mod nonces;
 mod password;
 pub mod quota;
 mod rate_limiter;
+mod sessions;
+mod tokens;
 mod verifier;
 
 use std::io;
 use std::sync::Arc;
 
 use abuse::Abuse;
-pub use auth_cache::{AuthAnswer, AuthCache, AuthKey, Fetch, Lookup, identity};
+pub use auth_cache::{AuthAnswer, AuthCache, AuthKey, CachedAnswer, Fetch, Lookup, identity};
 pub use connections::{ClientConnection, ClientConnections};
+use deciders::authz::Verdict;
 pub use nonces::{NonceUse, Nonces};
 use quota::{Quotas, RedisState};
 pub use rate_limiter::{RateLimiter, RequestSlot};
+pub use sessions::Sessions;
+pub use tokens::{Tokens, VerifiedToken};
 pub use verifier::{Overloaded, Verifier};
 
 /// The memory of all workers about clients.
 pub struct Clients {
     /// Cached answers of auth services.
     pub answers: AuthCache,
+    /// JSON Web Tokens.
+    pub tokens: Tokens,
+    /// Cached verdicts of authorization services.
+    pub verdicts: AuthCache<Verdict>,
     /// Passwords of Basic authentication.
     pub verifier: Verifier,
+    /// Sessions of clients that have signed in.
+    pub sessions: Sessions,
     /// Nonces of Digest authentication.
     pub nonces: Nonces,
     /// Rates and concurrent requests by client (ingress-nginx's `limit-rps`, `limit-rpm`,
@@ -60,7 +71,10 @@ impl Clients {
     ) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             answers: AuthCache::default(),
+            tokens: Tokens::default(),
+            verdicts: AuthCache::default(),
             verifier: Verifier::start(lower_priority)?,
+            sessions: Sessions::default(),
             nonces: Nonces::new()?,
             limiter: Arc::default(),
             quotas: Quotas::new(redis),

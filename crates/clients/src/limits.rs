@@ -2,6 +2,22 @@
 
 use std::time::Duration;
 
+/// Memory for tokens that were verified, all workers together, in bytes; those that are used least are
+/// evicted.
+pub(crate) const TOKENS_BYTES_MAX: u64 = 64 << 20;
+/// Tokens that this is likely to be.
+pub(crate) const TOKENS_LIKELY: usize = 16_384;
+/// Bytes that a token takes beside those of its text.
+pub(crate) const TOKEN_BYTES_FIXED: usize = 256;
+/// Forged tokens that are remembered.
+pub(crate) const TOKENS_FORGED_MAX: usize = 16_384;
+/// Time for which a forged token is remembered.
+pub(crate) const TOKENS_FORGED_TIME: Duration = Duration::from_secs(60);
+/// Groups of clients whose forged tokens are counted.
+pub(crate) const TOKENS_FORGED_CELLS: usize = 4096;
+/// Forged tokens of a client in a second after which no signature is checked for it.
+pub(crate) const TOKENS_FORGED_PER_SECOND: u32 = 100;
+
 /// Clients of rate limits, all workers together; those that have not sent requests for longest are evicted.
 pub(crate) const CLIENTS_LIMITED_MAX: usize = 100_000;
 
@@ -88,3 +104,7 @@ pub(crate) const SHA_CRYPT_ROUNDS_MAX: u32 = 1_000_000;
 /// Used nonces of Digest authentication that have not expired, all workers together; with more, clients are
 /// refused.
 pub(crate) const NONCES_USED_MAX: usize = 50_000;
+
+/// Bytes of sessions that are kept open, all workers together, and how many they are expected to be.
+pub(crate) const SESSIONS_BYTES_MAX: u64 = 32 << 20;
+pub(crate) const SESSIONS_KNOWN: usize = 8 << 10;

@@ -75,6 +75,13 @@ impl Clock {
         Moment(self.0.nanos.load(Ordering::Relaxed))
     }
 
+    /// The time since 1970 as the machine's clock shows it now, also after it was set. It is read anew, so this
+    /// is not for each request.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+    pub fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
     /// The same as a time since 1970. A system clock that is set later makes no difference.
     #[inline]
     pub fn unix(&self) -> Duration {

@@ -119,7 +119,8 @@ impl Request {
             Question::Undecodable { .. } => dry_run::rules(index, options),
         };
         let firewalls = Arc::new(options.firewalls.for_review());
-        ReviewContext { near, options: Options { firewalls, ..options.clone() } }
+        let providers = options.providers.for_review();
+        ReviewContext { near, options: Options { firewalls, providers, ..options.clone() } }
     }
 
     /// Judges the object of the request.

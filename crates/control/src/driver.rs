@@ -396,6 +396,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         add_findings(&mut translation, problems, skipped);
         self.names.need(&translation.names);
+        self.options.providers.start(&self.options);
         self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));
         if self.published.as_deref() != Some(&translation) {
             let translation = Arc::new(translation);

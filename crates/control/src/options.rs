@@ -13,6 +13,7 @@ use model::{SessionKey, Transport};
 use crate::firewalls::Firewalls;
 use crate::names::{InvalidNsName, NsName, PortRef};
 use crate::old_version::OldVersion;
+use crate::providers::Providers;
 
 /// The source of the configuration, and the settings of its translation. The defaults are those of
 /// ingress-nginx, if it has the option.
@@ -94,6 +95,8 @@ pub struct Options {
     pub waf_unenforced: Unenforced,
     /// The rules of web application firewalls.
     pub firewalls: Arc<Firewalls>,
+    /// The providers of identity that objects name.
+    pub providers: Providers,
     /// The version of the former ingress-nginx, if the user names it. It affects reports only.
     pub from: Option<OldVersion>,
     /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` lacks.
@@ -192,6 +195,7 @@ impl Default for Options {
             validates_annotations: true,
             waf_unenforced: Unenforced::default(),
             firewalls: Arc::default(),
+            providers: Providers::default(),
             from: None,
             defaults: OldDefaults::default(),
             snippets_unenforced: Unenforced::default(),

@@ -21,12 +21,18 @@ type Annotations<'t> = &'t [(&'t str, &'t str)];
 
 const URL: (&str, &str) = ("auth-url", "http://auth.default.svc.cluster.local/check");
 const CACHE: (&str, &str) = ("cache", "true");
+const PROCESSOR: (&str, &str) = ("ext-proc-url", "grpc://proc.default.svc:9002");
 const FIREWALL: Annotations = &[("enable-modsecurity", "true"), ("enable-owasp-core-rules", "true")];
 const KEYS: (&str, &str) = ("auth-api-keys", "keys");
 const FILES: (&str, &str) = ("files", "site");
 const PASSWORDS: Annotations = &[("auth-type", "basic"), ("auth-secret", "users")];
 const RATE: (&str, &str) = ("limit-rps", "5");
 const REQUESTS: (&str, &str) = ("limit-requests", "5/1m");
+const SIGN_IN: Annotations = &[
+    ("auth-oidc-issuer", "https://issuer.test"),
+    ("auth-oidc-client-id", "forebay"),
+    ("auth-oidc-session-secret", "session"),
+];
 const STATUSES: (&str, &str) = ("custom-http-errors", "502,503");
 const TRACED: (&str, &str) = ("enable-opentelemetry", "true");
 const BUFFERED: (&str, &str) = ("proxy-buffering", "on");
@@ -44,6 +50,22 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("auth-cache-duration", "200 7m", &[URL, ("auth-cache-key", "$http_cookie")]),
     ("auth-cache-key", "$http_cookie", &[URL]),
     ("auth-method", "POST", &[URL]),
+    ("auth-oidc-back-channel-path", "/auth/ended", SIGN_IN),
+    ("auth-oidc-ca", "authorities", SIGN_IN),
+    ("auth-oidc-callback-path", "/auth/back", SIGN_IN),
+    ("auth-oidc-claims-to-headers", "X-Mail: email", SIGN_IN),
+    ("auth-oidc-client-id", "forebay", SIGN_IN),
+    ("auth-oidc-client-secret", "client/other", SIGN_IN),
+    ("auth-oidc-grace", "1m", SIGN_IN),
+    ("auth-oidc-issuer", "https://issuer.test", SIGN_IN),
+    ("auth-oidc-logout-path", "/auth/out", SIGN_IN),
+    ("auth-oidc-parameters", "prompt=login", SIGN_IN),
+    ("auth-oidc-post-logout-redirect", "/bye", SIGN_IN),
+    ("auth-oidc-rules", "/ when claims.groups has \"a\"", SIGN_IN),
+    ("auth-oidc-scopes", "openid", SIGN_IN),
+    ("auth-oidc-session-max-age", "1h", SIGN_IN),
+    ("auth-oidc-session-secret", "session", SIGN_IN),
+    ("auth-oidc-user-claim", "email", SIGN_IN),
     ("auth-proxy-set-headers", "default/headers", &[URL]),
     ("auth-realm", "Home", PASSWORDS),
     ("auth-request-redirect", "http://a.test/", &[URL]),
@@ -77,6 +99,13 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("enable-modsecurity", "true", &[]),
     ("enable-opentelemetry", "true", &[]),
     ("enable-owasp-core-rules", "true", FIREWALL),
+    ("ext-proc-allow-mode-override", "true", &[PROCESSOR]),
+    ("ext-proc-body-max", "8k", &[PROCESSOR]),
+    ("ext-proc-fail-open", "true", &[PROCESSOR]),
+    ("ext-proc-max-message-timeout", "2s", &[PROCESSOR]),
+    ("ext-proc-message-timeout", "1s", &[PROCESSOR]),
+    ("ext-proc-mode", "request-body=streamed,response-headers=skip", &[PROCESSOR]),
+    ("ext-proc-url", "grpc://proc.default.svc:9002", &[]),
     ("files", "site", &[]),
     ("files-404", "/404.html", &[FILES]),
     ("files-cache-control", "max-age=60", &[FILES]),
@@ -143,6 +172,21 @@ apiVersion: v1
 kind: Secret
 metadata: {name: keys}
 stringData: {reports: 01234567-89ab-cdef}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: session}
+stringData: {one: 0123456789abcdef0123456789abcdef}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: client}
+stringData: {other: secret}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: authorities}
+stringData: {ca.crt: none}
 ---
 apiVersion: v1
 kind: Secret

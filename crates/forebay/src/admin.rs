@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use control::Condition;
+use control::{Condition, Providers};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
@@ -42,6 +42,8 @@ pub(crate) struct Admin {
     pub(crate) registry: Arc<Registry>,
     /// The proxy; set when the first configuration is served.
     pub(crate) observer: OnceLock<Observer>,
+    /// Those who issue tokens; set when the configuration begins to be read.
+    pub(crate) providers: OnceLock<Providers>,
     /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
@@ -381,6 +383,9 @@ impl Admin {
         if let Some(disk) = self.observer.get().and_then(Observer::cache_figures).and_then(|cache| cache.disk)
         {
             self.registry.set_cache_disk(disk_figures(&disk));
+        }
+        if let Some(providers) = self.providers.get() {
+            self.registry.set_key_fetches(providers.fetches());
         }
         let mut text = String::new();
         self.registry.encode(&machine::process(), &mut text);

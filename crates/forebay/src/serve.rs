@@ -147,6 +147,7 @@ async fn control(
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
     // Given as 0, it is some other by now.
     reading.reserved_ports.push((builder.bootstrap.admin.address.port(), "--healthz-port"));
+    let _ = builder.bootstrap.admin.providers.set(reading.providers.clone());
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
     tracing::info!(url = connection.url, admin = %builder.bootstrap.admin.address, "following the cluster");
     let pod = match this_pod() {
@@ -396,6 +397,7 @@ impl Bootstrap {
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
+            providers: OnceLock::new(),
             condition: Mutex::default(),
             findings,
             console: console.transpose()?,

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::{
-    ApiKeys, BasicAuth, ClientLimits, ExternalAuth, Firewall, Networks, Pattern, RequestQuota, VerifyClient,
+    ApiKeys, BasicAuth, ClientLimits, ExtAuthz, ExternalAuth, Firewall, Jwt, Networks, Oidc, Pattern,
+    Processor, RequestQuota, VerifyClient,
 };
 
 /// Access control of a route. Each field can refuse a request. The fields are evaluated in their order here:
@@ -29,13 +30,23 @@ pub struct Access {
     pub networks: Option<Networks>,
     /// Only clients that have a key.
     pub api_keys: Option<ApiKeys>,
+    /// Only clients that have a token.
+    pub jwt: Option<Arc<Jwt>>,
     /// Only clients that know a password.
     pub basic: Option<BasicAuth>,
+    /// Endpoints of sign-ins: the route answers nothing else.
+    pub oidc_endpoints: Option<Arc<[Arc<Oidc>]>>,
+    /// Only clients that have signed in at a provider.
+    pub oidc: Option<Arc<Oidc>>,
     /// Only clients that another service lets in.
     pub external: Option<ExternalAuth>,
-    /// Whether each of `networks`, `api_keys`, `basic` and `external` has to let a client in, or one of them
-    /// suffices.
+    /// Only clients that these services let in, which are asked one after the other.
+    pub ext_authz: Vec<ExtAuthz>,
+    /// Whether each of `networks`, `api_keys`, `jwt`, `basic`, `oidc`, `external` and `ext_authz` has to let a
+    /// client in, or one of them suffices.
     pub satisfy: Satisfy,
+    /// Requests that all others let pass, and their responses, go through an external processor.
+    pub processor: Option<Processor>,
 }
 
 /// How several checks of a client are combined (nginx: `satisfy`).

@@ -70,7 +70,9 @@ mod tests {
             KeyHolder { name: name.into(), labels }
         };
         let mut holders = KeyHolders::default();
-        assert!(holders.add(holder("b", &[("team", "x")]), [1; 32]) && holders.add(holder("a", &[]), [2; 32]));
+        assert!(
+            holders.add(holder("b", &[("team", "x")]), [1; 32]) && holders.add(holder("a", &[]), [2; 32])
+        );
         assert!(!holders.add(holder("c", &[]), [1; 32]));
         let name = |digest| holders.find(digest).map(|holder| &*holder.name);
         assert_eq!((name(&[2; 32]), name(&[3; 32])), (Some("a"), None));

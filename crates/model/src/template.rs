@@ -431,7 +431,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        for text in ["", "a $status${host}b", "${status}0 $http_x_a-$sent_http_a $cookie_A$arg_b$claim_sub$1 x"] {
+        for text in
+            ["", "a $status${host}b", "${status}0 $http_x_a-$sent_http_a $cookie_A$arg_b$claim_sub$1 x"]
+        {
             let template = Template::parse(text).unwrap();
             assert_eq!(template.to_string(), text);
         }

@@ -101,6 +101,9 @@ reasons! {
         "upstream_bad_coding" => UpstreamBadCoding, "The endpoint's response does not match its Content-Encoding, or grows too large when decoded.";
         "upstream_status" => UpstreamStatus, "The endpoint returned a status that is retried or replaced.";
         "auth_failed" => AuthFailed, "The auth service did not respond, or neither allowed nor refused the request.";
+        "processor_failed" => ProcessorFailed, "The external processor is not reachable, broke its stream or the protocol, or asked for an impossible change.";
+        "processor_timeout" => ProcessorTimeout, "The external processor took too long for an answer.";
+        "processor_answered" => ProcessorAnswered, "The external processor answered in place of the endpoint.";
         "concurrency_limit" => ConcurrencyLimit, "All endpoints are at their concurrency limit, and the route has no queue.";
         "queue_timeout" => QueueTimeout, "The request waited too long for a slot at an endpoint.";
         "queue_full" => QueueFull, "All endpoints are at their concurrency limit, and the queue is full.";
@@ -110,6 +113,7 @@ reasons! {
         "no_endpoints" => NoEndpoints, "The cluster has no endpoint.";
         "backend_invalid" => BackendInvalid, "The route's backend does not exist, or may not be referred to.";
         "unavailable" => Unavailable, "A setting that guards the route cannot be enforced.";
+        "token_keys" => TokenKeys, "The keys of the issuer of a token are not known, since they could not be fetched yet.";
         "expression_steps" => ExpressionSteps, "A regular expression with backtracking took too many steps.";
         "forbidden" => Forbidden, "A setting that guards the whole host cannot be enforced.";
         "text_too_long" => TextTooLong, "The target that a rewrite makes of the request's is too long.";

@@ -184,6 +184,10 @@ pub(crate) const KEY_TEXTS_MAX: usize = 8;
 /// Bytes of the response body of a subrequest or a mirrored request that are drained; after more the
 /// connection is closed.
 pub(crate) const SUBREQUEST_BODY_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the answer of an authorization service, without its head.
+pub(crate) const AUTHZ_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a head that an external processor has changed, and of the fields of a response that it gives.
+pub(crate) const PROCESSED_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections fail.
 pub(crate) const AUTH_TRIES_MAX: u32 = 3;
 
@@ -201,6 +205,21 @@ pub(crate) const REROUTES_MAX: usize = 10;
 
 /// The longest API key. Keys have some dozen bytes; this bounds what a made-up one costs to hash.
 pub(crate) const API_KEY_BYTES_MAX: usize = 1024;
+
+/// Longest time for which a client waits for its session to be renewed, while it counts and once its tokens
+/// have ended.
+pub(crate) const OIDC_RENEWAL_TIME_MAX_WHILE_GOOD: Duration = Duration::from_secs(1);
+pub(crate) const OIDC_RENEWAL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest time for which a client waits until a provider is known.
+pub(crate) const OIDC_DISCOVERY_TIME_MAX: Duration = Duration::from_secs(5);
+/// Longest time for which a client waits for the provider to redeem its code, or to have its logout token
+/// checked.
+pub(crate) const OIDC_ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// The longest body of a back-channel logout.
+pub(crate) const OIDC_LOGOUT_BYTES_MAX: usize = 64 << 10;
+
+/// Longest time for which a request waits for the keys of the issuer of its token.
+pub(crate) const TOKEN_KEYS_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Longest time for which a client waits for its password to be verified.
 pub(crate) const PASSWORD_TIME_MAX: Duration = Duration::from_secs(60);

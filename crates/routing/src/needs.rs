@@ -6,7 +6,7 @@
 
 use std::ops::BitOr;
 
-use model::{Action, Backends, Forward, Route, Settings};
+use model::{Access, Action, Backends, Forward, Route, Settings};
 
 /// A set of features that a route uses beyond passing requests on to one cluster as they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,10 @@ impl Needs {
     pub const BLOCKED_HEADERS: Self = Self(1 << 11);
     /// A web application firewall.
     pub const FIREWALL: Self = Self(1 << 12);
+    /// Bodies that authorization services see.
+    pub const AUTHZ_BODY: Self = Self(1 << 13);
+    /// An external processor.
+    pub const PROCESSOR: Self = Self(1 << 14);
     /// All features: those of a request whose route is not known.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -77,10 +81,13 @@ impl Needs {
     ]);
 
     /// The features that report a request beside metrics and access log.
-    pub const REPORTS: Self = Self::any_of(&[Self::TRACING, Self::FIREWALL]);
+    pub const REPORTS: Self = Self::any_of(&[Self::TRACING, Self::FIREWALL, Self::PROCESSOR]);
 
     /// The features that may read a response before its client is given any of it.
-    pub const RESPONSE_READERS: Self = Self::any_of(&[Self::CACHE, Self::FIREWALL]);
+    pub const RESPONSE_READERS: Self = Self::any_of(&[Self::CACHE, Self::FIREWALL, Self::PROCESSOR]);
+
+    /// The features that may read the body of a request before its endpoint is selected.
+    pub const BODY_READERS: Self = Self::any_of(&[Self::FIREWALL, Self::AUTHZ_BODY]);
 
     const fn any_of(features: &[Self]) -> Self {
         let (mut bits, mut at) = (0, 0);
@@ -109,6 +116,8 @@ impl Needs {
             .with(Self::REQUEST_FILTERS, !route.request_filters.as_slice().is_empty())
             .with(Self::ACCESS, route.access.is_some())
             .with(Self::FIREWALL, route.access.as_ref().is_some_and(|access| access.firewall.is_some()))
+            .with(Self::AUTHZ_BODY, route.access.as_deref().is_some_and(sees_body))
+            .with(Self::PROCESSOR, route.access.as_ref().is_some_and(|access| access.processor.is_some()))
             .with(Self::RESPONSE_FILTERS, !route.response_filters.as_slice().is_empty())
             .with(Self::ERROR_PAGES, route.error_pages.is_some())
             .with(Self::TRACING, route.tracing.is_some());
@@ -139,6 +148,11 @@ impl Needs {
     }
 }
 
+/// Whether an authorization service sees bodies.
+fn sees_body(access: &Access) -> bool {
+    access.ext_authz.iter().any(|authz| authz.check.body.is_some())
+}
+
 impl BitOr for Needs {
     type Output = Self;
 
@@ -151,9 +165,7 @@ impl BitOr for Needs {
 mod tests {
     use std::sync::Arc;
 
-    use model::{
-        Access, ClusterId, HeadSettings, Labels, PathMatch, RetryPolicy, Timeouts, Transfer, UpstreamHead,
-    };
+    use model::{ClusterId, HeadSettings, Labels, PathMatch, RetryPolicy, Timeouts, Transfer, UpstreamHead};
 
     use super::*;
 

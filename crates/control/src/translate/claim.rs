@@ -10,11 +10,11 @@ use std::sync::Arc;
 use model::overload::Priority;
 use model::template::Template;
 use model::{
-    Abuse, AddressSet, Alias, ApiKeys, BasicAuth, Block, CachePolicy, CanaryRules, Certificate,
-    CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader, Cors,
-    ExternalCheck, Files, Firewall, HostName, MirrorCopy, Networks, Overload, PathMatch, RequestFilter,
-    RequestQuota, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer,
-    UpstreamHead, UpstreamTls,
+    Abuse, AddressSet, Alias, ApiKeys, AppProtocol, AuthzCheck, BasicAuth, Block, CachePolicy, CanaryRules,
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader,
+    Cors, ExternalCheck, Files, Firewall, HostName, Jwt, MirrorCopy, Networks, Oidc, Overload, PathMatch,
+    ProcessorPolicy, RequestFilter, RequestQuota, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect,
+    Tracing, Transfer, UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::OfHost;
@@ -241,8 +241,12 @@ pub(super) struct AccessDraft {
     /// Clients that are refused if no other rule about addresses exists.
     pub(super) blocked: Option<Arc<AddressSet>>,
     pub(super) api_keys: Option<ApiKeys>,
+    pub(super) jwt: Option<Arc<Jwt>>,
     pub(super) basic: Option<BasicAuth>,
+    pub(super) oidc: Option<Arc<Oidc>>,
     pub(super) external: Option<ExternalDraft>,
+    pub(super) ext_authz: Option<AuthzDraft>,
+    pub(super) processor: Option<ProcessorDraft>,
     /// Path prefixes without authentication, if the draft is for several paths.
     pub(super) spared: Vec<String>,
     pub(super) satisfy: Satisfy,
@@ -254,6 +258,26 @@ pub(super) struct ExternalDraft {
     pub(super) place: AuthPlace,
     pub(super) check: Arc<ExternalCheck>,
 }
+
+/// An authorization service in its object's form.
+#[derive(Clone, Debug)]
+pub(super) struct AuthzDraft {
+    pub(super) service: AuthService,
+    /// The version of HTTP that the service speaks.
+    pub(super) version: AppProtocol,
+    pub(super) check: Arc<AuthzCheck>,
+}
+
+/// An external processor in its object's form.
+#[derive(Clone, Debug)]
+pub(super) struct ProcessorDraft {
+    pub(super) service: AuthService,
+    pub(super) policy: Arc<ProcessorPolicy>,
+}
+
+/// Why a route with files and an external processor is closed.
+pub(super) const FILES_UNPROCESSED: &str =
+    "ext-proc-url: files do not go through an external processor: their routes return 503";
 
 /// The place of an auth service.
 #[derive(Clone, Debug)]

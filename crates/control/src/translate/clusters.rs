@@ -224,10 +224,19 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     /// known Service of the cluster is used directly, without the DNS; any other host is resolved as an
     /// external name.
     pub(super) fn for_url(&mut self, auth: &AuthService) -> (ClusterId, Option<String>) {
+        self.for_url_speaking(auth, AppProtocol::Http1)
+    }
+
+    /// The same for a service that speaks this version of HTTP.
+    pub(super) fn for_url_speaking(
+        &mut self,
+        auth: &AuthService,
+        version: AppProtocol,
+    ) -> (ClusterId, Option<String>) {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
             if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };
-        let protocol = UpstreamProtocol { version: AppProtocol::Http1, encryption };
+        let protocol = UpstreamProtocol { version, encryption };
         let overrides = &self.inputs.options.endpoints;
         let is_known = |name: &NsName| {
             self.inputs.service(name).is_some() || overrides.iter().any(|given| given.service == *name)

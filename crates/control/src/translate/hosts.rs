@@ -27,6 +27,7 @@ use model::{
 use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
 use super::clusters::ClusterQueries;
 use super::ownership::Terms;
+use super::sign_in;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 pub(super) use routes::files_of;
@@ -498,11 +499,12 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let mut problems = self.problems;
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
-        let mut routes = self.routes;
+        let (mut routes, mut origins) = (self.routes, self.origins);
+        sign_in::add_endpoints(&mut routes, &mut origins);
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
         let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };
-        let (origins, certificates, aliases_by) = (self.origins, self.certificates, self.aliases_by);
+        let (certificates, aliases_by) = (self.certificates, self.aliases_by);
         Merged { host, www, origins, certificates, problems, terms, aliases_by }
     }
 }

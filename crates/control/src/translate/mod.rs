@@ -31,6 +31,7 @@ mod orphans;
 mod ownership;
 pub mod policy;
 mod replicas;
+mod sign_in;
 mod snippet;
 mod spelling;
 mod streams;

@@ -26,7 +26,10 @@ fn house(setup: Setup, upstream: &Canned, ingresses: &[Ingress]) -> Forebay {
     let documents = ingresses.iter().map(Ingress::document).collect::<Vec<_>>().join("---\n");
     setup
         .manifest("house.yaml", format!("{documents}---\n{}", service("svc", &[upstream.address()])))
-        .manifest("keys.yaml", keys(&[("reports", REPORTS), ("builds", &format!("{BUILDS_DIGEST}\nteam=data\n"))]))
+        .manifest(
+            "keys.yaml",
+            keys(&[("reports", REPORTS), ("builds", &format!("{BUILDS_DIGEST}\nteam=data\n"))]),
+        )
         .start()
 }
 

@@ -107,7 +107,7 @@ impl Line<'_> {
             Variable::ResponseHeader(name) => self.bytes(values.response_header(name)),
             Variable::Cookie(name) => self.bytes(values.cookie(name)),
             Variable::Argument(name) => self.bytes(values.argument(name)),
-            Variable::Claim(name) => self.bytes(values.claim(name)),
+            Variable::Claim(name) => self.bytes(values.claim(name).as_deref()),
             Variable::Capture(group) => self.bytes(values.capture(*group)),
             Variable::Set(name) => self.bytes(values.set(name)),
             Variable::Mapped(map) => self.mapped(map, values),

@@ -178,7 +178,7 @@ pub trait Values {
     }
 
     /// A claim of the client's token or session, or a label of its API key.
-    fn claim(&self, _name: &str) -> Option<&[u8]> {
+    fn claim(&self, _name: &str) -> Option<Cow<'_, [u8]>> {
         None
     }
 

@@ -131,6 +131,9 @@ impl Registry {
         self.encode_abuse(page, count);
         self.encode_guard(workers, page);
         Self::encode_firewall(workers, page);
+        self.encode_tokens(page, count);
+        Self::encode_ext_authz(workers, page);
+        Self::encode_ext_proc(workers, page);
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);

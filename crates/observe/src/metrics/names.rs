@@ -114,6 +114,13 @@ metrics! {
     WAF_REQUESTS: Counter, "forebay_waf_requests_total", "Requests that a web application firewall looked at, by result: passed, matched or blocked";
     WAF_EXHAUSTED: Counter, "forebay_waf_exhausted_total", "Requests whose rules took more work than they may; they are refused where rules refuse";
     WAF_BLOCKED: Counter, "forebay_waf_blocked_total", "Requests that a web application firewall refused, by phase and id of the rule; 0 for limits, and for rules beyond the first 124";
+    TOKENS: Counter, "forebay_jwt_tokens_total", "JSON Web Tokens of requests (auth-jwt), by result: verified, repeated (verified before); absent, malformed, too_long, algorithm, issuer, audience, expired, early, claims, key, signature, no_keys, exhausted";
+    TOKEN_KEY_FETCHES: Counter, "forebay_jwt_key_fetches_total", "Fetches of the keys of issuers by URL, by result: fetched, failed";
+    EXT_AUTHZ_REQUESTS: Counter, "forebay_ext_authz_requests_total", "Questions to authorization services, by result: allowed, denied or error";
+    EXT_AUTHZ_SECONDS: Counter, "forebay_ext_authz_wait_seconds_total", "Time that requests waited for authorization services";
+    EXT_PROC_REQUESTS: Counter, "forebay_ext_proc_requests_total", "Requests that went through external processors, by result: processed, answered, failed or passed_by";
+    EXT_PROC_MESSAGES: Counter, "forebay_ext_proc_messages_total", "Messages to external processors";
+    EXT_PROC_SECONDS: Counter, "forebay_ext_proc_wait_seconds_total", "Time that requests waited for external processors";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";
     SPANS_DROPPED: Counter, "forebay_trace_spans_dropped_total", "Spans dropped because the queue was full, or rejected by the collector";

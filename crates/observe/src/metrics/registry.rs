@@ -63,6 +63,8 @@ pub struct Registry {
     /// Clients with unusual behaviour: the numbers of watched, slowed and refused ones, and the bytes of
     /// their records.
     pub(super) abuse: [AtomicU64; 4],
+    /// Fetches of keys that gave some, and that failed.
+    pub(super) key_fetches: [AtomicU64; 2],
     /// Figures of the cache on disk, if it exists.
     pub(super) cache_disk: Mutex<Option<DiskFigures>>,
 }
@@ -200,6 +202,7 @@ impl Registry {
             guard: GuardCells::default(),
             cache: Default::default(),
             abuse: Default::default(),
+            key_fetches: Default::default(),
             cache_disk: Mutex::default(),
         })
     }

@@ -20,6 +20,7 @@ pub(crate) mod filtered;
 pub(crate) mod firewall;
 pub mod guard;
 pub(crate) mod script_heads;
+pub(crate) mod taken;
 #[cfg(test)]
 mod tests;
 pub(crate) mod upstream_head;
@@ -36,7 +37,8 @@ use crate::admit::backend::Backend;
 use crate::io::buffer::Buffer;
 use crate::replicas::PeerRequest;
 use crate::request::decision::Decision;
-use crate::request::inspection::Inspection;
+use crate::request::inspection::{Inspection, TakenBody};
+use crate::request::processing::Processing;
 use crate::request::reply::{Answer, Scope as AnswerScope};
 use crate::request::stage::{Stage, Watch};
 use crate::request::stop::Stop;
@@ -51,6 +53,8 @@ pub(crate) enum Target<'a> {
     Endpoints(&'a Forward, &'a Cluster),
     /// The cache: there is no endpoint at the moment.
     Cached(&'a Forward, &'a Arc<CachePolicy>),
+    /// One of these endpoints, through an external processor.
+    Processed(&'a Forward, &'a Cluster),
     /// A file answers, without an endpoint.
     Files(&'a Files),
 }
@@ -166,7 +170,7 @@ async fn admit<'a>(
     };
     routed.cap_request();
     let Backend { id, filters, cluster } = routed.backend(route);
-    let targeted = Targeted { routed, cluster: id, backend: filters };
+    let mut targeted = Targeted { routed, cluster: id, backend: filters };
     let cluster = match watch.see(Stage::Backend, cluster) {
         // A cached response needs no endpoint, but the client has to pass the checks.
         Err(Reason::NoEndpoints) if targeted.cached_by(route).is_some() => None,
@@ -178,20 +182,46 @@ async fn admit<'a>(
         if let Err(stop) = watch.see(Stage::GuardsInClear, targeted.check_in_clear(access)) {
             return (Admitted::of(targeted), Err(stop));
         }
-        let (decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
+        let (mut decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
+        if let Some(target) = decided.as_mut().and_then(|decided| decided.target.take()) {
+            targeted.retarget(target);
+        }
         decision = decided.map(Rc::new);
         if let Err(stop) = Result::<(), Stop>::from(result) {
             return (Admitted { decision, ..Admitted::of(targeted) }, Err(stop));
+        }
+        if access.processor.is_some() {
+            let target = targeted.target(route, cluster).and_then(Target::processed);
+            return (Admitted { decision, ..Admitted::of(targeted) }, target);
         }
     }
     let target = targeted.target(route, cluster);
     (Admitted { decision, ..Admitted::of(targeted) }, target)
 }
 
+impl Target<'_> {
+    /// The same target behind an external processor. What does not come of an endpoint cannot go through one.
+    fn processed(self) -> Result<Self, Stop> {
+        match self {
+            Self::Endpoints(forward, cluster) | Self::Processed(forward, cluster) => {
+                Ok(Self::Processed(forward, cluster))
+            }
+            Self::Cached(..) | Self::Files(_) => Err(Reason::Unavailable.into()),
+        }
+    }
+}
+
 impl<'a> Targeted<'a> {
     /// A request for which no cluster is chosen.
     pub(crate) fn nowhere(routed: &'a Routed<'a>) -> Self {
         Self { routed, cluster: None, backend: None }
+    }
+
+    /// Has the endpoint asked for another path and query, whatever filters and scripts say.
+    #[cold]
+    fn retarget(&mut self, target: Vec<u8>) {
+        let filters = self.backend.take().map(|backend| backend.filters).unwrap_or_default();
+        self.backend = Some(Box::new(OfBackend { filters, target: Some(target) }));
     }
 
     fn target(&self, route: &'a Route, cluster: Option<&'a Cluster>) -> Result<Target<'a>, Stop> {
@@ -267,6 +297,21 @@ impl<'a> Admitted<'a> {
     /// The transaction of the route's firewall, if the route has one.
     pub(crate) fn inspection(&self) -> Option<&Inspection> {
         self.decision.as_deref()?.inspection.as_ref()
+    }
+
+    /// Whether all of the body was read for a check, and nobody has taken it yet.
+    pub(crate) fn has_whole_body(&self) -> bool {
+        self.decision.as_deref().is_some_and(Decision::has_whole_body)
+    }
+
+    /// The body that was read for a check, for the first that asks.
+    pub(crate) fn take_body(&self) -> Option<TakenBody> {
+        self.decision.as_deref()?.take_body()
+    }
+
+    /// The conversation with the route's external processor, if the route has one.
+    pub(crate) fn processing(&self) -> Option<&Processing> {
+        self.decision.as_deref()?.processing.as_deref()
     }
 
     /// Notes for how long the response is still fresh.

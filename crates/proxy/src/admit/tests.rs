@@ -17,7 +17,9 @@ use crate::testing::{CLIENT, EMPTY, ONE, TWO, World, forward, outcome, route, ro
 
 fn name(target: &Result<Target<'_>, Stop>) -> String {
     match target {
-        Ok(Target::Endpoints(_, cluster)) => cluster.limits().name().to_owned(),
+        Ok(Target::Endpoints(_, cluster) | Target::Processed(_, cluster)) => {
+            cluster.limits().name().to_owned()
+        }
         Ok(Target::Cached(..)) => "the cache".to_owned(),
         Ok(Target::Files(_)) => "files".to_owned(),
         Err(_) => outcome(target),

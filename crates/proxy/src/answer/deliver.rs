@@ -144,6 +144,7 @@ impl<'d> Recipient<'d> {
 #[inline(never)]
 pub(crate) fn response_fault(error: &RelayError) -> Fault {
     Fault::never(match error {
+        RelayError::Processor(reason) => *reason,
         RelayError::Read | RelayError::Invalid(InvalidBody::Truncated) => Reason::UpstreamReset,
         RelayError::ReadTimeout | RelayError::ReadTooSlow => Reason::UpstreamReadTimeout,
         RelayError::Coding => Reason::UpstreamBadCoding,

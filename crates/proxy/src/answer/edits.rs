@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use deciders::authz::EditAction;
 use model::{ResponseFilter, Settings};
 use observe::Reason;
 use routing::Needs;
@@ -50,6 +51,9 @@ pub(crate) fn response_edits<'e>(
     for cookie in decision.into_iter().flat_map(|decision| decision.cookies_for(status)) {
         edits.add("Set-Cookie", cookie.as_slice());
     }
+    for cookie in decision.into_iter().flat_map(|decision| &decision.session_cookies) {
+        edits.add("Set-Cookie", cookie.as_bytes());
+    }
     if let Some(fields) = decision.and_then(|decision| decision.quota.as_ref()) {
         edits.add("RateLimit-Policy", fields.policy.as_bytes());
         edits.add("RateLimit", fields.limit.as_bytes());
@@ -61,6 +65,22 @@ pub(crate) fn response_edits<'e>(
         edits.add("WWW-Authenticate", challenge.as_slice());
     }
     edits
+}
+
+/// Makes the changes that authorization services have asked for.
+pub(crate) fn tell_of_services<'e>(attempted: &'e Attempted<'_, '_>, edits: &mut HeadEdits<'e>) {
+    for edit in attempted.decision.iter().flat_map(|decision| &decision.response) {
+        let has_values = || edits.values(edit.name.as_bytes()).next().is_some();
+        match edit.action {
+            EditAction::AddIfAbsent if has_values() => {}
+            EditAction::SetIfPresent if !has_values() => {}
+            EditAction::Append => edits.add(&edit.name, edit.value.as_slice()),
+            EditAction::AddIfAbsent | EditAction::Set | EditAction::SetIfPresent => {
+                edits.forget_additions(&edit.name);
+                edits.set(&edit.name, edit.value.as_slice());
+            }
+        }
+    }
 }
 
 /// Adds the reason of a fault to the head of our response, for clients of the networks that the settings

@@ -12,7 +12,7 @@ use crate::admit::admission;
 use crate::admit::script_heads;
 use crate::answer::attempted::Attempted;
 use crate::answer::deliver::{Outcome, Recipient};
-use crate::answer::edits::{response_edits, tell_reason};
+use crate::answer::edits::{response_edits, tell_of_services, tell_reason};
 use crate::answer::record;
 use crate::body::{Framing, Source};
 use crate::io::buffer::Buffer;
@@ -128,6 +128,7 @@ async fn send_own(attempted: &Attempted<'_, '_>, answer: &Answer, rest: &mut Buf
 /// The changes to the head of an answer of our own.
 pub(crate) fn answer_edits<'e>(attempted: &'e Attempted<'_, '_>, answer: &Answer) -> HeadEdits<'e> {
     let mut edits = response_edits(attempted, answer.status, answer.scope);
+    tell_of_services(attempted, &mut edits);
     script_heads::edit_response(attempted, answer.status, answer.scope, || None, &mut edits);
     if let Some(reason) = attempted.report.reason.get() {
         tell_reason(attempted.config.settings(), attempted.forwarded.client, reason, &mut edits);

@@ -16,7 +16,7 @@ use crate::admit::cache_head;
 use crate::admit::script_heads;
 use crate::answer::attempted::Attempted;
 use crate::answer::deliver::Outcome;
-use crate::answer::edits::response_edits;
+use crate::answer::edits::{response_edits, tell_of_services};
 use crate::answer::recode::Recode;
 use crate::body::{Framing, Source};
 use crate::io::buffer::Buffer;
@@ -111,6 +111,7 @@ impl Attempted<'_, '_> {
             let field = response.fields.find_name(received, b"last-modified")?;
             wire::date::parse(field.value(received), self.worker.clock.unix().as_secs())
         };
+        tell_of_services(self, edits);
         script_heads::edit_response(self, status, Scope::Location, last_modified, edits);
         if let Some(recode) = recode {
             recode.edit(edits);

@@ -54,6 +54,10 @@ pub(crate) fn record(answered: &Answered<'_>) {
 #[cold]
 fn report_more(answered: &Answered<'_>, took: Duration) {
     audit::record(answered);
+    if let Some(processing) = answered.processing() {
+        let (result, messages, waited) = processing.figures();
+        answered.worker.recorder.borrow().ext_proc(result, messages, waited);
+    }
     if let Some(trace) = answered.trace.as_deref() {
         leave_span(answered, trace, took);
     }

@@ -108,6 +108,48 @@ impl HeldBody {
         self.file.is_none().then_some(&self.memory)
     }
 
+    /// The first bytes of the content, up to this length.
+    pub(crate) async fn beginning(&self, len: usize) -> Result<Vec<u8>, RelayError> {
+        let in_file = usize::try_from(self.in_file).unwrap_or(usize::MAX).min(len);
+        let mut bytes = match &self.file {
+            Some(file) if in_file > 0 => {
+                let file = Arc::clone(file);
+                let read = tokio::task::spawn_blocking(move || read_at(&file, in_file, 0)).await;
+                read.expect("a read neither panics nor is aborted").map_err(|_| RelayError::Store)?
+            }
+            _ => Vec::new(),
+        };
+        bytes.extend_from_slice(&self.memory[..self.memory.len().min(len - bytes.len())]);
+        Ok(bytes)
+    }
+
+    /// A body that is in memory, of which so much is reserved in the store.
+    pub(super) fn in_room(store: &Arc<BodyStore>, content: Vec<u8>, taken: usize) -> Self {
+        let mut held = Self::new(store, 0);
+        (held.memory, held.taken) = (content, taken);
+        held
+    }
+
+    /// A body that is in memory.
+    pub(crate) fn of_memory(store: &Arc<BodyStore>, content: Vec<u8>) -> Self {
+        Self::in_room(store, content, 0)
+    }
+
+    /// Reads the content into memory; none if it is longer than `bytes_max`.
+    pub(crate) async fn read(mut self, bytes_max: u64) -> Result<Option<Vec<u8>>, RelayError> {
+        if self.len() > bytes_max {
+            return Ok(None);
+        }
+        let rest = std::mem::take(&mut self.memory);
+        let Some(file) = self.file.clone() else { return Ok(Some(rest)) };
+        let len = self.in_file as usize;
+        let read = tokio::task::spawn_blocking(move || read_at(&file, len, 0)).await;
+        let mut content =
+            read.expect("a read neither panics nor is aborted").map_err(|_| RelayError::Store)?;
+        content.extend(rest);
+        Ok(Some(content))
+    }
+
     /// Holds a first piece, which must be a short one.
     pub(crate) fn begin(&mut self, content: &[u8]) {
         self.has_room_for(content.len());

@@ -20,6 +20,7 @@ mod begun;
 mod coded;
 mod file;
 mod held;
+mod processed;
 mod relay;
 mod shared;
 mod sink;
@@ -34,6 +35,7 @@ pub(crate) mod tunnel_stream;
 use std::cell::Cell;
 use std::time::Duration;
 
+use observe::Reason;
 use wire::h1::InvalidBody;
 
 use crate::io::deadline::Deadline;
@@ -43,6 +45,7 @@ pub(crate) use begun::begin;
 pub(crate) use coded::{Coded, compress};
 pub(crate) use file::{FileBody, FilePart};
 pub(crate) use held::{HeldBody, HeldPart, Look, hold};
+pub(crate) use processed::{Answering, Collected, Piece, Processed, Processor, collect, discard};
 pub(crate) use relay::{Passed, relay, relay_and_keep};
 pub(crate) use shared::{End, SharedBody};
 pub(crate) use sink::{Sink, write_last_chunk};
@@ -112,6 +115,8 @@ pub(crate) enum RelayError {
     Coding,
     /// The body's file has become shorter, or cannot be read.
     File,
+    /// An external processor failed, or has the client get another response.
+    Processor(Reason),
 }
 
 impl RelayError {

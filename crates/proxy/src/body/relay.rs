@@ -108,6 +108,7 @@ pub(crate) async fn relay(
                     | Source::Bytes(_)
                     | Source::Coded(_)
                     | Source::Begun(_)
+                    | Source::Processed(_)
                     | Source::Stored(_) => continue,
                 };
                 let pair = SplicePair { from: (socket, incoming.timeout), to: (to, outgoing.timeout) };

@@ -10,6 +10,7 @@ use wire::h1::{BodyDecoder, Decoded, InvalidBody};
 use super::begun::Begun;
 use super::coded::Coded;
 use super::file::FileBody;
+use super::processed::Processed;
 use super::sink::{Sink, append, write_last_chunk};
 use super::splice::spliceable;
 use super::stored::Stored;
@@ -38,6 +39,8 @@ pub(crate) enum Source<'a> {
     Coded(Box<Coded<'a>>),
     /// Another source of which the beginning has been read.
     Begun(Box<Begun<'a>>),
+    /// Another source, whose content passes an external processor.
+    Processed(Box<Processed<'a>>),
     /// A body from an open file.
     File(&'a mut FileBody),
 }
@@ -143,6 +146,7 @@ impl<'a> Source<'a> {
             Self::Stored(stored) => stored.front.is_empty() && stored.is_front_last(),
             Self::Coded(coded) => coded.is_done(),
             Self::Begun(begun) => begun.is_done(),
+            Self::Processed(processed) => processed.is_done(),
             Self::File(body) => body.is_read() && body.buffer.is_empty(),
         }
     }
@@ -196,6 +200,10 @@ impl<'a> Source<'a> {
             Self::Coded(coded) => coded.ready().len(),
             Self::Begun(begun) if framing == Framing::Chunked => return begun.join_chunk(meter, out),
             Self::Begun(begun) => begun.ready().len(),
+            Self::Processed(processed) if framing == Framing::Chunked => {
+                return processed.join_chunk(meter, out);
+            }
+            Self::Processed(processed) => processed.ready().len(),
             Self::File(_) => return Ok((0, self.is_done())),
         };
         meter.count(beside)?;
@@ -268,6 +276,7 @@ impl<'a> Source<'a> {
             Self::Stored(stored) => stored.front.len() == len && stored.is_front_last(),
             Self::Coded(coded) => coded.is_last(),
             Self::Begun(begun) => begun.is_all_ready(),
+            Self::Processed(processed) => processed.is_last(),
             // The bytes at the front have been counted.
             _ => self.is_done(),
         }
@@ -282,6 +291,7 @@ impl<'a> Source<'a> {
             Self::Stored(stored) => &stored.front[..len],
             Self::Coded(coded) => &coded.ready()[..len],
             Self::Begun(begun) => &begun.ready()[..len],
+            Self::Processed(processed) => &processed.ready()[..len],
             Self::File(body) => &body.buffer.data()[..len],
         }
     }
@@ -298,6 +308,7 @@ impl<'a> Source<'a> {
             Self::Stored(stored) => stored.front.advance(len),
             Self::Coded(coded) => coded.consume(len),
             Self::Begun(begun) => begun.consume(len),
+            Self::Processed(processed) => processed.consume(len),
             Self::File(body) => {
                 body.buffer.consume(len);
                 body.buffer.release();
@@ -335,6 +346,7 @@ impl Incoming<'_> {
             // Boxed, since it calls this function for its own source.
             Source::Coded(coded) => return Box::pin(coded.next(deadline)).await,
             Source::Begun(begun) => return Box::pin(begun.next(deadline)).await,
+            Source::Processed(processed) => return Box::pin(processed.next(deadline)).await,
         };
         loop {
             match decoder.decode(buffer.data()).map_err(RelayError::Invalid)? {
@@ -380,6 +392,10 @@ impl Incoming<'_> {
             Source::Coded(coded) if coded.ready().is_empty() => &coded.trailers()[skip..skip + len],
             Source::Coded(coded) => &coded.ready()[skip..skip + len],
             Source::Begun(begun) => begun.content(skip, len),
+            Source::Processed(processed) if processed.ready().is_empty() => {
+                &processed.trailers()[skip..skip + len]
+            }
+            Source::Processed(processed) => &processed.ready()[skip..skip + len],
             Source::File(body) => &body.buffer.data()[skip..skip + len],
         }
     }
@@ -393,6 +409,7 @@ impl Incoming<'_> {
             Source::Stored(stored) => stored.is_front_last(),
             Source::Coded(coded) => coded.is_last(),
             Source::Begun(begun) => begun.is_last(),
+            Source::Processed(processed) => processed.is_last(),
             Source::File(body) => body.is_read(),
         }
     }

@@ -24,6 +24,7 @@ use crate::answer::passed::Passed;
 use crate::answer::record;
 use crate::forward::error_backend;
 use crate::forward::forward;
+use crate::forward::processed;
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::pace::Direction;
@@ -71,6 +72,12 @@ pub(crate) async fn serve(
 async fn pass<'a>(admitted: &mut Admitted<'a>, target: Target<'a>, rest: &mut Buffer) -> Passed<'a> {
     let (forwarding, cluster) = match target {
         Target::Endpoints(forwarding, cluster) => (forwarding, cluster),
+        Target::Processed(forwarding, cluster) => {
+            if let Err(stop) = check_guard(admitted, forwarding) {
+                return stop.into();
+            }
+            return processed::forward(admitted, forwarding, cluster, rest).await;
+        }
         Target::Cached(forwarding, policy) => {
             return Box::pin(cached::without_endpoint(admitted, forwarding, policy)).await.into();
         }

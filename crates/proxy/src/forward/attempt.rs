@@ -9,10 +9,12 @@ use wire::h1::BodyDecoder;
 
 use crate::admit::{ErrorPage, Spent};
 use crate::answer::attempted::Attempted;
-use crate::body::{HeldBody, Incoming, Outgoing, Passed, RelayError, Sink, Source, relay, relay_and_keep};
+use crate::body::{
+    HeldBody, Incoming, Outgoing, Passed, Processed, RelayError, Sink, Source, relay, relay_and_keep,
+};
 use crate::forward::gone::{client_gone, client_gone_unanswered, race};
 use crate::forward::health;
-use crate::forward::outbound::{Outbound, passing_trailers};
+use crate::forward::outbound::{BodyExchange, Outbound, passing_trailers};
 use crate::forward::response::{Conversed, Received, Receiver};
 use crate::forward::retry;
 use crate::forward::upload::Beside;
@@ -194,6 +196,7 @@ impl Outbound<'_, '_> {
                     rest: &mut *self.rest,
                     body: &mut self.body,
                     passed: &mut beside.passed,
+                    exchange: self.exchange.as_ref(),
                 };
                 let upload = Box::pin(upload.upload_then_watch());
                 race(pin!(receiver.receive(None)), pin!(upload)).await
@@ -245,6 +248,8 @@ struct Upload<'x, 'a> {
     body: &'x mut BodyDecoder,
     /// The body's bytes that are sent and also held for another try.
     passed: &'x mut Buffer,
+    /// The exchange of the rest for what a processor makes of it.
+    exchange: Option<&'x BodyExchange<'x>>,
 }
 
 impl Upload<'_, '_> {
@@ -268,7 +273,7 @@ impl Upload<'_, '_> {
     }
 
     async fn send(self) -> Result<(), RelayError> {
-        let Self { attempted, forward, sink, begun, held, trailers, rest, body, passed, .. } = self;
+        let Self { attempted, forward, sink, begun, held, trailers, rest, body, passed, exchange, .. } = self;
         let (worker, progress) = (attempted.worker, &attempted.progress);
         let timeout = attempted.config.settings().client.body_timeout;
         let deadline = attempted.deadline.another();
@@ -283,7 +288,7 @@ impl Upload<'_, '_> {
         if is_all {
             return if trailers.is_empty() { Ok(()) } else { outgoing.finish(trailers, &deadline).await };
         }
-        let keeps = matches!(sink, Sink::Http2(_));
+        let keeps = matches!(sink, Sink::Http2(_)) && exchange.is_none();
         if !keeps {
             progress.note_body_streaming();
         }
@@ -299,6 +304,10 @@ impl Upload<'_, '_> {
         let mut incoming = Incoming { source, timeout };
         pace_body(attempted, &deadline);
         let meter = request_meter(attempted, forward.body_bytes_max);
+        if let Some(BodyExchange { exchange, begin }) = exchange {
+            let processed = Processed::begun(begin.take(), incoming).exchanged(exchange);
+            incoming = Incoming { source: Source::Processed(Box::new(processed)), timeout };
+        }
         if keeps {
             // A session that ends may have processed nothing, so that the beginning is kept for another one.
             let bytes_max = LARGE_BUFFER_BYTES.saturating_sub(begun.len());

@@ -44,7 +44,7 @@ impl Receiver<'_, '_> {
     }
 
     /// Gives the body to the rules, as far as they look at it. Returns the same body.
-    async fn look_at_body<'b>(
+    pub(super) async fn look_at_body<'b>(
         &self,
         inspection: &Inspection,
         source: Source<'b>,
@@ -69,7 +69,7 @@ impl Receiver<'_, '_> {
         }
     }
 
-    async fn deliver_from(
+    pub(super) async fn deliver_from(
         &self,
         response: &Response,
         head: &[u8],
@@ -108,7 +108,7 @@ impl Receiver<'_, '_> {
 }
 
 /// The end of a delivery.
-enum Delivered {
+pub(super) enum Delivered {
     /// The client has the response, and may send another request.
     Sent { keep_alive: bool },
     /// The cache has it, and the client got it from there, or has gone away meanwhile.

@@ -25,6 +25,7 @@ mod inspected;
 pub(crate) mod mirror;
 pub(crate) mod outbound;
 pub(crate) mod pick;
+pub(crate) mod processed;
 pub(crate) mod response;
 mod retry;
 mod selected;

@@ -3,6 +3,7 @@
 //!
 //! Never in here: a try.
 
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::task::Context;
@@ -27,7 +28,8 @@ use crate::request::Request;
 use crate::request::client::{Client, Timeout};
 use crate::request::head::{BodyLength, end_request_head};
 use crate::request::incoming::{invite, pace_body, request_fault, request_meter};
-use crate::request::inspection::{Inspection, TakenBody};
+use crate::request::inspection::TakenBody;
+use crate::request::processing::Exchange;
 use crate::upstream::Params;
 
 /// A request as it goes to endpoints, again and again if need be.
@@ -52,6 +54,15 @@ pub(crate) struct Outbound<'x, 'a> {
     pub(crate) held: Option<Rc<HeldBody>>,
     /// The rest of the body after `bytes`, if there is any.
     pub(crate) upload: Option<Box<Beside>>,
+    /// The exchange of the rest of the body for what a processor makes of it.
+    pub(crate) exchange: Option<BodyExchange<'x>>,
+}
+
+/// The exchange of a body that is passed on as it comes.
+pub(crate) struct BodyExchange<'x> {
+    pub(crate) exchange: Exchange<'x>,
+    /// Content that has been read already.
+    pub(crate) begin: Cell<Vec<u8>>,
 }
 
 /// The body of a request that has come to its end.
@@ -72,13 +83,13 @@ fn framing(admitted: &Admitted<'_>, protocol: AppProtocol) -> Framing {
     if is_in_chunks { Framing::Chunked } else { Framing::Raw }
 }
 
-/// Whether all of the body was read for a firewall.
+/// Whether all of the body was read for a check.
 fn is_inspected_whole(admitted: &Admitted<'_>) -> bool {
-    admitted.needs.has_any(Needs::FIREWALL) && admitted.inspection().is_some_and(Inspection::has_whole_body)
+    admitted.needs.has_any(Needs::BODY_READERS) && admitted.has_whole_body()
 }
 
 /// Whether an endpoint has to be told the length of a body.
-fn needs_length(forward: &Forward, protocol: AppProtocol) -> bool {
+pub(super) fn needs_length(forward: &Forward, protocol: AppProtocol) -> bool {
     forward.transfer.uses_http_1_0 || protocol == AppProtocol::FastCgi
 }
 
@@ -136,6 +147,14 @@ impl<'x, 'a> Outbound<'x, 'a> {
         forward: &'x Forward,
         rest: &'x mut Buffer,
     ) -> Result<Self, Reason> {
+        let mut outbound = Self::unread(admitted, forward, rest);
+        outbound.take_begun()?;
+        Ok(outbound)
+    }
+
+    /// A request before any of its body is taken.
+    #[inline]
+    pub(super) fn unread(admitted: &'x Admitted<'a>, forward: &'x Forward, rest: &'x mut Buffer) -> Self {
         let parsed = admitted.parsed;
         let protocol = protocol(admitted);
         let awaits_length = awaits_length(admitted, forward, protocol)
@@ -149,7 +168,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         };
         let framing = if awaits_length { Framing::Raw } else { framing(admitted, protocol) };
         let (body, head_len) = (BodyDecoder::new(body), bytes.len());
-        let mut outbound = Self {
+        Self {
             admitted,
             forward,
             bytes,
@@ -162,20 +181,43 @@ impl<'x, 'a> Outbound<'x, 'a> {
             awaits_length,
             held: None,
             upload: None,
-        };
-        if admitted.needs.has_any(Needs::FIREWALL)
-            && let Some(taken) = admitted.inspection().and_then(Inspection::take_body)
-        {
-            outbound.take_inspected(taken)?;
-        } else if awaits_length {
-            outbound.measure_what_has_come()?;
-        } else if !admitted.is_bodiless() {
-            outbound.take_what_has_come()?;
+            exchange: None,
         }
-        Ok(outbound)
     }
 
-    /// Takes the body, or its beginning, that was read for a firewall.
+    /// Takes what has come of the body.
+    #[inline]
+    pub(super) fn take_begun(&mut self) -> Result<(), Reason> {
+        let admitted = self.admitted;
+        if admitted.needs.has_any(Needs::BODY_READERS)
+            && let Some(taken) = admitted.take_body()
+        {
+            self.take_inspected(taken)
+        } else if self.awaits_length {
+            self.measure_what_has_come()
+        } else if !admitted.is_bodiless() {
+            self.take_what_has_come()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the head has no end before the length of the body is known.
+    pub(super) fn awaits_length(&self) -> bool {
+        self.awaits_length
+    }
+
+    /// Puts another head in place of the one that was written. Without its end, it awaits the length of the
+    /// body.
+    pub(super) fn set_head(&mut self, head: &[u8], has_end: bool) {
+        self.bytes.clear();
+        self.bytes.extend(head);
+        self.head_len = head.len();
+        self.awaits_length = !has_end;
+        self.params = params(self.admitted, self.forward, self.protocol, &self.bytes);
+    }
+
+    /// Takes the body, or its beginning, that was read for a check.
     #[cold]
     fn take_inspected(&mut self, taken: TakenBody) -> Result<(), Reason> {
         let TakenBody { held, decoder, is_whole } = taken;
@@ -240,6 +282,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             awaits_length: false,
             held: self.held.filter(|_| is_kept),
             upload: self.upload,
+            exchange: None,
         }
     }
 
@@ -333,7 +376,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             return Ok(());
         }
         let is_held = || is_held(self.admitted, self.forward, self.protocol);
-        // A body in chunks of which a firewall has seen the beginning is passed on as it comes.
+        // A body in chunks of which a check has seen the beginning is passed on as it comes.
         if self.awaits_length || self.framing == Framing::Raw && is_held() {
             return Box::pin(self.hold_body()).await;
         }

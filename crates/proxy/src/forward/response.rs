@@ -228,14 +228,19 @@ impl Receiver<'_, '_> {
         }
     }
 
-    /// Delivers a response that the rules of a firewall look at, or that the cache takes; none if neither
-    /// does.
+    /// Delivers a response that goes through a processor, that the rules of a firewall look at, or that the
+    /// cache takes; none if none of them does.
     async fn deliver_read(
         &self,
         response: &Response,
         buffer: &mut Buffer,
     ) -> Option<Result<Received, Fault>> {
         let attempted = self.attempted;
+        if let Some(processing) =
+            attempted.processing().filter(|it| !it.is_over() && attempted.error_page.is_none())
+        {
+            return Some(self.deliver_processed(processing, response, buffer).await);
+        }
         if let Some(inspection) = attempted.inspection() {
             return Some(self.deliver_inspected(inspection, response, buffer).await);
         }

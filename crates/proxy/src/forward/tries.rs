@@ -16,6 +16,7 @@ use crate::forward::flight::{Flight, Landed};
 use crate::forward::mirror;
 use crate::forward::outbound::Outbound;
 use crate::forward::pick::{Picked, why_none_is_picked};
+use crate::forward::processed;
 use crate::forward::retry;
 use crate::forward::selected::Selected;
 use crate::io::boxed::boxed;
@@ -76,7 +77,7 @@ pub(crate) async fn forward<'a>(
 }
 
 /// The part of the first try of a request that has been done.
-enum Begun<'c> {
+pub(super) enum Begun<'c> {
     /// No endpoint could be selected.
     Picked(Picked<'c>),
     Selected {
@@ -95,7 +96,7 @@ enum Begun<'c> {
 }
 
 /// Waits for the body as far as the route asks for that, and sends copies.
-async fn prepare(
+pub(super) async fn prepare(
     admitted: &Admitted<'_>,
     forwarding: &Forward,
     outbound: &mut Outbound<'_, '_>,
@@ -135,7 +136,7 @@ fn bound_try(attempted: &Attempted<'_, '_>, cluster: &Cluster, forwarding: &Forw
 }
 
 /// Tries endpoints from where a request stands.
-async fn go_on<'a>(
+pub(super) async fn go_on<'a>(
     mut attempted: Attempted<'_, 'a>,
     cluster: &Cluster,
     mut outbound: Outbound<'_, '_>,
@@ -247,6 +248,10 @@ async fn give_other<'a>(
         Ended::Replaced(page) => (Reason::UpstreamStatus, Some(*page)),
         Ended::Failed(reason) => (reason, None),
     };
+    if reason == Reason::ProcessorAnswered {
+        let result = Err(processed::stop(&attempted, reason));
+        return Passed { result, cookie: attempted.cookie.take(), by_error_backend: None };
+    }
     if attempted.miss().is_some() {
         match cache::rescue(&attempted, forwarding, reason).await {
             Ok(Some(next)) => return Ok(next).into(),

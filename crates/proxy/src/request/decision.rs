@@ -1,49 +1,88 @@
 //! The results of the checks of a request's client, whether they let it in or not: headers, cookies,
 //! variables and slots.
 
+use std::cell::RefCell;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use clients::RequestSlot;
 use clients::quota::Remaining;
+use clients::{RequestSlot, VerifiedToken};
+use deciders::authz::Edit;
 use model::KeyHolder;
 use smallvec::SmallVec;
 
-use crate::request::inspection::Inspection;
+use crate::request::inspection::{Inspection, TakenBody};
+use crate::request::processing::Processing;
 
 /// The results of the checks of a client.
 #[derive(Default)]
 pub(crate) struct Decision {
     /// Headers for the endpoint in place of the client's; without a value, there is no such header.
     pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
+    /// Path and query for the endpoint in place of any others.
+    pub(crate) target: Option<Vec<u8>>,
+    /// The name of the client.
+    pub(crate) user: Option<Box<str>>,
     /// The client that has shown its key.
-    pub(crate) client: Option<Arc<KeyHolder>>,
+    pub(crate) key: Option<Arc<KeyHolder>>,
+    /// The token of the client.
+    pub(crate) token: Option<Arc<VerifiedToken>>,
     /// Values of variables of snippets, from the auth service.
     pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Cookies for the client, from the auth service.
     pub(crate) cookies: Vec<Vec<u8>>,
-    /// Whether the client gets them with every status.
+    /// Cookies of a session that has been renewed, which the client gets with every status.
+    pub(crate) session_cookies: Vec<String>,
+    /// Whether the client gets `cookies` with every status.
     pub(crate) always_sets_cookies: bool,
     /// Its slots among the concurrent requests, one for each subject that it is counted for.
     pub(crate) slots: SmallVec<[RequestSlot; 1]>,
     /// The transaction of the route's firewall.
     pub(crate) inspection: Option<Inspection>,
+    /// The conversation with the route's external processor.
+    pub(crate) processing: Option<Box<Processing>>,
     /// The fields about its quota.
     pub(crate) quota: Option<RateLimitFields>,
+    /// The body that was read for an authorization service, unless the firewall has read it.
+    pub(crate) body: RefCell<Option<Box<TakenBody>>>,
+    /// Changes to the response's headers, from authorization services.
+    pub(crate) response: Vec<Edit>,
 }
 
 impl Decision {
     /// Whether there are no results.
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { upstream, client, variables, cookies, slots, quota, inspection, always_sets_cookies: _ } =
-            self;
+        let Self {
+            upstream,
+            target,
+            user,
+            key,
+            token,
+            variables,
+            cookies,
+            session_cookies,
+            slots,
+            quota,
+            inspection,
+            body,
+            response,
+            processing,
+            always_sets_cookies: _,
+        } = self;
         upstream.is_empty()
-            && client.is_none()
+            && target.is_none()
+            && user.is_none()
+            && key.is_none()
+            && token.is_none()
             && variables.is_empty()
             && cookies.is_empty()
+            && session_cookies.is_empty()
             && slots.is_empty()
             && quota.is_none()
             && inspection.is_none()
+            && body.borrow().is_none()
+            && response.is_empty()
+            && processing.is_none()
     }
 
     /// The value of a variable that the auth service has given.
@@ -55,6 +94,18 @@ impl Decision {
     pub(crate) fn cookies_for(&self, status: u16) -> &[Vec<u8>] {
         let is_usual = matches!(status, 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
         if is_usual || self.always_sets_cookies { &self.cookies } else { &[] }
+    }
+
+    /// The body that was read for a check, for the first that asks.
+    pub(crate) fn take_body(&self) -> Option<TakenBody> {
+        let own = self.body.borrow_mut().take().map(|body| *body);
+        own.or_else(|| self.inspection.as_ref().and_then(Inspection::take_body))
+    }
+
+    /// Whether all of a body was read for a check, and nobody has taken it yet.
+    pub(crate) fn has_whole_body(&self) -> bool {
+        self.body.borrow().as_ref().is_some_and(|body| body.is_whole)
+            || self.inspection.as_ref().is_some_and(Inspection::has_whole_body)
     }
 
     /// Has the endpoint get one header of this name, or none.

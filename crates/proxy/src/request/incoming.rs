@@ -42,5 +42,6 @@ pub(crate) fn request_fault(error: &RelayError) -> Fault {
         RelayError::Write => Fault::sent(Reason::UpstreamReset),
         RelayError::WriteTimeout => Fault::sent(Reason::UpstreamSendTimeout),
         RelayError::Store | RelayError::Coding | RelayError::File => Fault::never(Reason::BodyUnheld),
+        RelayError::Processor(reason) => Fault::never(*reason),
     }
 }

@@ -22,6 +22,7 @@ pub(crate) mod head;
 pub(crate) mod incoming;
 pub(crate) mod inspection;
 pub(crate) mod lookup;
+pub(crate) mod processing;
 pub(crate) mod progress;
 pub(crate) mod reply;
 pub(crate) mod report;

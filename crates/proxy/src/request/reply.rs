@@ -1,5 +1,9 @@
 //! Every answer that Forebay makes itself, and the one table from faults to statuses.
 
+use std::borrow::Cow;
+
+use deciders::grpc::{self, Status};
+use deciders::processing::Immediate;
 use observe::Reason;
 
 use crate::io::buffer::Buffer;
@@ -11,9 +15,9 @@ use crate::request::head::{HeadEdits, HeadWriter, SERVER};
 pub(crate) struct Answer {
     pub(crate) status: u16,
     /// Fields beside those that every answer has, in their order.
-    fields: Vec<(&'static str, String)>,
-    /// Plain text; none where the head is all, without a length even: gRPC's trailers-only response.
-    body: Option<String>,
+    fields: Vec<(Cow<'static, str>, Vec<u8>)>,
+    /// The content; none where the head is all, without a length even: gRPC's trailers-only response.
+    body: Option<Vec<u8>>,
     pub(crate) scope: Scope,
 }
 
@@ -53,6 +57,8 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::BodyTooLarge => 413,
         Reason::LineTooLong => 414,
         Reason::AuthFailed
+        | Reason::ProcessorFailed
+        | Reason::ProcessorAnswered
         | Reason::BodyUnheld
         | Reason::FileUnreadable
         | Reason::BackendInvalid
@@ -65,6 +71,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::NoEndpoints
         | Reason::ConnectPaced
         | Reason::Unavailable
+        | Reason::TokenKeys
         | Reason::FilesGone
         | Reason::ConnectionLimit
         | Reason::PasswordLimit
@@ -76,7 +83,10 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::ConcurrencyLimit
         | Reason::QueueTimeout
         | Reason::QueueFull => 503,
-        Reason::ConnectTimeout | Reason::UpstreamReadTimeout | Reason::UpstreamSendTimeout => 504,
+        Reason::ConnectTimeout
+        | Reason::UpstreamReadTimeout
+        | Reason::UpstreamSendTimeout
+        | Reason::ProcessorTimeout => 504,
         Reason::ConnectRefused
         | Reason::ConnectFailed
         | Reason::PortsExhausted
@@ -166,9 +176,16 @@ impl Answer {
     pub(crate) fn refusal(status: u16, challenges: &[Vec<u8>]) -> Self {
         let mut answer = Self::new(status, format!("{status} {}\n", phrase(status)));
         for challenge in challenges {
-            answer = answer.with("WWW-Authenticate", String::from_utf8_lossy(challenge).into_owned());
+            answer.fields.push(("WWW-Authenticate".into(), challenge.clone()));
         }
         answer
+    }
+
+    /// The answer of an authorization service, whose headers have been checked.
+    pub(crate) fn of_service(status: u16, headers: &[(String, Vec<u8>)], body: &[u8]) -> Self {
+        let fields = headers.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())).collect();
+        let body = Some(body.to_vec()).filter(|_| !matches!(status, 204 | 304));
+        Self { fields, body, ..Self::new(status, String::new()) }
     }
 
     /// The same answer, with how many seconds later it makes sense to ask again.
@@ -223,6 +240,31 @@ impl Answer {
         Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
     }
 
+    /// The same answer, which no cache may keep, with cookies for the client.
+    pub(crate) fn setting_cookies(self, cookies: impl IntoIterator<Item = String>) -> Self {
+        let answer = self.with("Cache-Control", "no-store".to_owned());
+        cookies.into_iter().fold(answer, |answer, cookie| answer.with("Set-Cookie", cookie))
+    }
+
+    /// The response that an external processor gives in place of the endpoint's. A client that speaks gRPC
+    /// gets it as a response of trailers only, as with Envoy.
+    pub(crate) fn immediate(immediate: Immediate, is_grpc: bool) -> Self {
+        let Immediate { status, fields, body, grpc_status, .. } = immediate;
+        let fields = fields.into_iter().map(|(name, value)| (Cow::Owned(name), value));
+        if !is_grpc {
+            let body = (!matches!(status, 204 | 304)).then_some(body);
+            return Self { status, fields: fields.collect(), body, scope: Scope::Location };
+        }
+        let code = grpc_status.unwrap_or_else(|| Status::of_http(status));
+        let answer = Self { body: None, ..Self::new(200, String::new()) };
+        let mut answer = answer
+            .with("Content-Type", grpc::CONTENT_TYPE.to_owned())
+            .with("Grpc-Status", code.to_string())
+            .with("Grpc-Message", grpc::encode_message(&body));
+        answer.fields.extend(fields.filter(|(name, _)| !name.eq_ignore_ascii_case("Content-Type")));
+        answer
+    }
+
     /// The same answer, made in another block.
     pub(crate) fn of(self, scope: Scope) -> Self {
         Self { scope, ..self }
@@ -272,7 +314,7 @@ impl Answer {
             writer.field("Date", date.as_bytes());
         }
         for (name, value) in self.fields.iter().filter(|(name, _)| !edits.replaces(name.as_bytes())) {
-            writer.field(name, value.as_bytes());
+            writer.field(name, value);
         }
         if edits.passes_server {
             writer.field("Server", SERVER.as_bytes());
@@ -280,7 +322,7 @@ impl Answer {
         writer.edits(edits);
         writer.connection(connection);
         if let Some(body) = &self.body {
-            let is_typed = self.fields.iter().any(|(name, _)| *name == "Content-Type");
+            let is_typed = self.fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
             if !is_typed && !edits.replaces(b"Content-Type") {
                 writer.field("Content-Type", b"text/plain; charset=utf-8");
             }
@@ -291,33 +333,33 @@ impl Answer {
 
     /// The challenges that the client has to meet to be let in.
     pub(crate) fn challenges(&self) -> Vec<Vec<u8>> {
-        let named = self.fields.iter().filter(|(name, _)| *name == "WWW-Authenticate");
-        named.map(|(_, value)| value.clone().into_bytes()).collect()
+        let named = self.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("WWW-Authenticate"));
+        named.map(|(_, value)| value.clone()).collect()
     }
 
     /// The content of the answer; empty if it has none.
     pub(crate) fn body(&self) -> &[u8] {
-        self.body.as_deref().unwrap_or_default().as_bytes()
+        self.body.as_deref().unwrap_or_default()
     }
 
     fn new(status: u16, body: String) -> Self {
-        Self { status, fields: Vec::new(), body: Some(body), scope: Scope::Location }
+        Self { status, fields: Vec::new(), body: Some(body.into_bytes()), scope: Scope::Location }
     }
 
     fn with(mut self, name: &'static str, value: String) -> Self {
-        self.fields.push((name, value));
+        self.fields.push((name.into(), value.into_bytes()));
         self
     }
 
     #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+        self.fields.iter().find(|(known, _)| *known == name).and_then(|(_, value)| str::from_utf8(value).ok())
     }
 }
 
 /// Reason phrases of RFC 9110 section 15 and RFC 6585, for the statuses that Forebay or its configuration
 /// can give.
-fn phrase(status: u16) -> &'static str {
+pub(crate) fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",
         204 => "No Content",

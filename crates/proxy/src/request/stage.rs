@@ -46,10 +46,18 @@ pub enum Stage {
     Networks,
     /// Clients show a key.
     ApiKeys,
+    /// Clients show a token.
+    Jwt,
     /// The user's name and password are checked.
     BasicAuth,
+    /// Clients sign in at a provider (`OpenID Connect`).
+    Oidc,
     /// An auth service is asked.
     ExternalAuth,
+    /// An authorization service is asked.
+    ExtAuthz,
+    /// An external processor gets the request, and later its response.
+    Processor,
     /// The length of a body that is read whole before an endpoint is asked. This and what follows concern
     /// requests that are passed on.
     Buffering,

@@ -290,6 +290,15 @@ impl<'e> Call<'e> {
         may_be_dead && fault.reason == Reason::UpstreamReset
     }
 
+    /// The stream of a call whose head has been sent, for a conversation of its own; none in other protocols
+    /// than HTTP/2.
+    pub(crate) fn into_stream(self) -> Option<Box<h2::Call>> {
+        match self.line {
+            Line::Http2(_, call) => call,
+            Line::Http1(..) | Line::FastCgi(..) => None,
+        }
+    }
+
     /// Excludes the connection from further requests.
     pub(crate) fn discard(self) {
         if let Line::Http2(session, _) = self.line {

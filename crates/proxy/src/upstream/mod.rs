@@ -20,6 +20,7 @@ pub(crate) mod cluster;
 mod cluster_state;
 mod connect;
 mod error;
+pub(crate) mod exchange;
 pub(crate) mod fault;
 mod fcgi;
 pub(crate) mod h1;
@@ -35,6 +36,8 @@ pub(crate) use cluster::{Cluster, Keyed};
 
 pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::Sources;
+/// A stream of a session that a request has of its own, for both directions at once.
+pub(crate) type OpenStream = Box<h2::Call>;
 #[cfg(test)]
 pub(crate) use pool::PooledConnection;
 pub(crate) use pool::{Endpoint, LivenessCheck, Pool};

@@ -29,8 +29,18 @@ const CLAIMS: &str =
 
 /// Key ids that some verifier has taken for a path, a query or an address.
 const KEY_IDS: &[&str] = &[
-    "", "2", "1 ", "1\\u0000", "../../../../dev/null", "/dev/null", "' OR 1=1 --", "1' UNION SELECT 'k", "|whoami",
-    "http://127.0.0.1:1/", "*", "[]",
+    "",
+    "2",
+    "1 ",
+    "1\\u0000",
+    "../../../../dev/null",
+    "/dev/null",
+    "' OR 1=1 --",
+    "1' UNION SELECT 'k",
+    "|whoami",
+    "http://127.0.0.1:1/",
+    "*",
+    "[]",
 ];
 
 /// The issuer's key, and one of somebody else.
@@ -99,7 +109,11 @@ fn forged(random: &mut Random) -> String {
         }
         4 => {
             let member = *random.pick(&["jku", "x5u"]);
-            signed(&THEIRS, &format!(r#"{{"alg":"ES256","kid":"1","{member}":"http://127.0.0.1:1/"}}"#), &claims)
+            signed(
+                &THEIRS,
+                &format!(r#"{{"alg":"ES256","kid":"1","{member}":"http://127.0.0.1:1/"}}"#),
+                &claims,
+            )
         }
         5 => signed(&OURS, r#"{"alg":"ES256","kid":"1","crit":["exp"],"exp":1}"#, CLAIMS),
         6 => signed(&OURS, r#"{"alg":"ES256","kid":"1","b64":false,"crit":["b64"]}"#, CLAIMS),
@@ -108,7 +122,11 @@ fn forged(random: &mut Random) -> String {
             let mut bytes = good.into_bytes();
             let at = random.below(bytes.len());
             let other = *random.pick(b"ABCDEFabcdef0123456789-_.=+/ ~");
-            if bytes[at] == other { bytes.truncate(at) } else { bytes[at] = other }
+            if bytes[at] == other {
+                bytes.truncate(at);
+            } else {
+                bytes[at] = other;
+            }
             String::from_utf8(bytes).expect("visible characters")
         }
         9 => {

@@ -165,4 +165,46 @@ pub struct ExternalAuth {
     pub protocol: Box<str>,
     /// The service that is asked.
     pub backend_ref: ObjectReference,
+    /// Settings of services that speak Envoy's `ext_authz` over gRPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<Box<GrpcAuth>>,
+    /// Settings of services that speak HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Box<HttpAuth>>,
+    /// The part of the body that the service sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward_body: Option<ForwardBody>,
+}
+
+/// Settings of authorization services that speak gRPC.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GrpcAuth {
+    /// Headers that the service sees; an empty list stands for all.
+    #[serde(default, deserialize_with = "list")]
+    pub allowed_headers: Vec<Box<str>>,
+}
+
+/// Settings of authorization services that speak HTTP.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpAuth {
+    /// The text before the paths of requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Box<str>>,
+    /// Headers that the service sees beside `Host`, `Content-Length` and `Authorization`.
+    #[serde(default, deserialize_with = "list")]
+    pub allowed_headers: Vec<Box<str>>,
+    /// Headers of the answer that the backend gets; an empty list stands for all.
+    #[serde(default, deserialize_with = "list")]
+    pub allowed_response_headers: Vec<Box<str>>,
+}
+
+/// The part of a request's body that an authorization service sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ForwardBody {
+    /// Bytes that the service sees at most; 0 for no body.
+    #[serde(default)]
+    pub max_size: u16,
 }

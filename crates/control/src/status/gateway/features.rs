@@ -4,7 +4,7 @@
 pub(super) const RELEASE: (u32, u32) = (1, 6);
 
 /// The specification's names of features, in the order that it requires.
-pub(super) const FEATURES: [&str; 48] = [
+pub(super) const FEATURES: [&str; 52] = [
     "BackendTLSPolicy",
     "BackendTLSPolicySANValidation",
     "GRPCRoute",
@@ -29,6 +29,10 @@ pub(super) const FEATURES: [&str; 48] = [
     "HTTPRouteBackendTimeout",
     "HTTPRouteCORS",
     "HTTPRouteDestinationPortMatching",
+    "HTTPRouteExternalAuth",
+    "HTTPRouteExternalAuthForwardBody",
+    "HTTPRouteExternalAuthGRPC",
+    "HTTPRouteExternalAuthHTTP",
     "HTTPRouteHostRewrite",
     "HTTPRouteMethodMatching",
     "HTTPRouteNamedRouteRule",

@@ -73,7 +73,21 @@ impl BackendFinder<'_, '_, '_> {
         reference: &ObjectReference,
         affinity: Option<&Arc<Affinity>>,
     ) -> Option<ClusterId> {
-        match self.find(reference, affinity) {
+        self.record(reference, affinity, self.kind == RouteKind::Grpc)
+    }
+
+    /// The cluster of a service that decides about requests. Its fault is recorded.
+    pub(super) fn decider(&mut self, reference: &ObjectReference, is_grpc: bool) -> Option<ClusterId> {
+        self.record(reference, None, is_grpc)
+    }
+
+    fn record(
+        &mut self,
+        reference: &ObjectReference,
+        affinity: Option<&Arc<Affinity>>,
+        is_grpc: bool,
+    ) -> Option<ClusterId> {
+        match self.find(reference, affinity, is_grpc) {
             Ok(cluster) => Some(cluster),
             Err(fault) => {
                 self.faults.push(fault);
@@ -86,6 +100,7 @@ impl BackendFinder<'_, '_, '_> {
         &mut self,
         reference: &ObjectReference,
         affinity: Option<&Arc<Affinity>>,
+        is_grpc: bool,
     ) -> Result<ClusterId, Fault> {
         let kind = reference.kind_or(Service::KIND);
         let namespace = reference.namespace.as_deref().unwrap_or(self.namespace);
@@ -122,7 +137,7 @@ impl BackendFinder<'_, '_, '_> {
             return Err(not_found(message));
         };
         let tls = tls.map(|tls| self.with_certificate(tls));
-        let speaks_http2 = self.kind == RouteKind::Grpc
+        let speaks_http2 = is_grpc
             || service_port.and_then(|port| port.app_protocol.as_deref()) == Some("kubernetes.io/h2c");
         let protocol = match (&tls, speaks_http2) {
             (Some(_), true) => Protocol::Grpcs,

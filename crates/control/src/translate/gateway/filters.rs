@@ -12,6 +12,7 @@ use model::{
 
 use super::backends::BackendFinder;
 use super::conditions::Fault;
+use super::ext_authz::{self, Authz};
 use crate::objects::At;
 use crate::objects::gateway_api::{
     self, Filter, FilterType, HeaderModifier, PathModifier, PathModifierType, RequestMirror,
@@ -26,6 +27,7 @@ pub(super) struct FilterSet {
     rewrite: Option<UrlRewrite>,
     cross_origin: Option<CrossOrigin>,
     mirrors: Vec<Mirror>,
+    authz: Option<Authz>,
 }
 
 /// Reads filters. "If a filter cannot be obeyed, requests that it is for MUST be answered with an error."
@@ -98,7 +100,11 @@ impl FilterSet {
                 }));
                 Ok(())
             }
-            FilterType::ExternalAuth | FilterType::ExtensionRef | FilterType::Other(_) => {
+            FilterType::ExternalAuth => {
+                let auth = filter.external_auth.as_deref().ok_or_else(lacking)?;
+                put(&mut self.authz, filter, ext_authz::read(auth, finder)?)
+            }
+            FilterType::ExtensionRef | FilterType::Other(_) => {
                 Err(unsupported(format!("filter {} is not supported", filter.kind.as_str())))
             }
         }
@@ -107,6 +113,11 @@ impl FilterSet {
     /// Whether the response is a redirect.
     pub(super) fn redirects(&self) -> bool {
         self.redirect.is_some()
+    }
+
+    /// Takes the authorization service out.
+    pub(super) fn take_authz(&mut self) -> Option<Authz> {
+        self.authz.take()
     }
 
     /// The result for a route: its filters, and the targets of mirrored requests.
@@ -125,9 +136,11 @@ impl FilterSet {
 
     /// The result for one backend of several.
     pub(super) fn of_backend(self) -> Result<BackendFilters, Fault> {
-        for (kind, is_there) in
-            [("CORS", self.cross_origin.is_some()), ("RequestRedirect", self.redirect.is_some())]
-        {
+        for (kind, is_there) in [
+            ("CORS", self.cross_origin.is_some()),
+            ("ExternalAuth", self.authz.is_some()),
+            ("RequestRedirect", self.redirect.is_some()),
+        ] {
             if is_there {
                 return Err(unsupported(format!("filter {kind} is not supported for a backend alone")));
             }

@@ -4,9 +4,13 @@
 
 use std::sync::Arc;
 
-use model::{Access, Action, ErrorPages, ExternalAuth, Networks, PathMatch};
+use model::{
+    Access, Action, AppProtocol, ErrorPages, ExtAuthz, ExternalAuth, Networks, PathMatch, Processor,
+};
 
-use crate::translate::claim::{AccessDraft, AuthPlace, DraftRoute, ErrorsDraft, ExternalDraft};
+use crate::translate::claim::{
+    AccessDraft, AuthPlace, DraftRoute, ErrorsDraft, ExternalDraft, FILES_UNPROCESSED,
+};
 use crate::translate::clusters::ClusterQueries;
 use crate::translate::inputs::Inputs;
 use crate::translate::upstream_protocol::UpstreamDraft;
@@ -21,8 +25,15 @@ pub(super) fn access(
         draft.access.clone();
     let is_spared = spared.iter().any(|beginning| path.path().starts_with(beginning.as_str()));
     let api_keys = draft.access.api_keys.clone().filter(|_| !is_spared);
+    let jwt = draft.access.jwt.clone().filter(|_| !is_spared);
     let basic = draft.access.basic.clone().filter(|_| !is_spared);
+    let oidc = draft.access.oidc.clone().filter(|_| !is_spared);
     let external = draft.access.external.clone().filter(|_| !is_spared);
+    let ext_authz = draft.access.ext_authz.clone().filter(|_| !is_spared);
+    let ext_authz = ext_authz.map(|authz| {
+        let (cluster, _) = clusters.for_url_speaking(&authz.service, authz.version);
+        ExtAuthz { cluster, check: authz.check }
+    });
     let mut denials = draft.denials.clone();
     denials.dedup();
     let external = match external.map(|external| service(&external, clusters)) {
@@ -33,6 +44,13 @@ pub(super) fn access(
         }
         None => None,
     };
+    let processor = draft.access.processor.as_ref().map(|processor| Processor {
+        cluster: clusters.for_url_speaking(&processor.service, AppProtocol::Http2).0,
+        policy: Arc::clone(&processor.policy),
+    });
+    if processor.is_some() && draft.files.is_some() {
+        denials.push(FILES_UNPROCESSED.to_owned());
+    }
     let of_all = || blocked.map(|denied| Networks { denied: Some(denied), ..Networks::default() });
     let access = Access {
         unavailable: (!denials.is_empty()).then(|| denials.join("; ")),
@@ -41,9 +59,13 @@ pub(super) fn access(
         quota,
         networks: networks.or_else(of_all),
         api_keys,
+        jwt,
         basic,
+        oidc,
         external,
+        ext_authz: ext_authz.into_iter().collect(),
         satisfy,
+        processor,
         ..Access::default()
     };
     (access != Access::default()).then(|| Box::new(access))

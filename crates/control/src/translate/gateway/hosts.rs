@@ -20,6 +20,7 @@ use super::listeners::Listeners;
 use super::routes::{Content, Template};
 use crate::objects::gateway_api::{Protocol, TlsMode};
 use crate::translate::claim::RouteOrigin;
+use crate::translate::sign_in;
 
 /// An address and port for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -236,14 +237,16 @@ impl KeptHost {
         let client_auth = tls.client_auth.as_ref();
         let templates = || contents.iter().flat_map(|content| content.iter());
         let routes = templates().map(|template| Arc::new(at_host(&template.route, name, port, client_auth)));
+        let mut routes: Vec<_> = routes.collect();
+        let mut origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+        sign_in::add_endpoints(&mut routes, &mut origins);
         let host = Host {
             name: name.clone(),
             aliases: Vec::new(),
             tls: Arc::clone(&tls),
-            routes: routes.collect(),
+            routes,
             wider: wider.clone(),
         };
-        let origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
         let old = old.map(|old| &old.served);
         let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
         let host = crate::translate::hosts::take_over(host, old.map(|(host, _)| host));

@@ -19,6 +19,7 @@ mod conditions;
 mod conflicts;
 mod duration;
 mod effective;
+mod ext_authz;
 mod filters;
 mod forebay_policies;
 mod forebay_status;

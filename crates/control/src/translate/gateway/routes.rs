@@ -14,6 +14,7 @@ use model::{
 use super::backends::BackendFinder;
 use super::conditions::Fault;
 use super::duration;
+use super::ext_authz::Authz;
 use super::filters;
 use super::forebay_policies::{Draft, Drafts};
 use super::guarded;
@@ -167,7 +168,13 @@ impl Maker<'_, '_, '_, '_, '_> {
     }
 
     fn fill(&mut self, one: &Match, route: &mut Route) -> Result<(), Fault> {
-        let filters = filters::read(self.rule.filters, &one.path, self.finder)?;
+        let mut filters = filters::read(self.rule.filters, &one.path, self.finder)?;
+        match filters.take_authz() {
+            None => {}
+            Some(Authz::Service(authz)) => route.access.get_or_insert_default().ext_authz.push(authz),
+            // The error that a route begins with stays.
+            Some(Authz::Unresolved) => return Ok(()),
+        }
         let redirects = filters.redirects();
         let (of_request, of_response, mirrors) = filters.of_route();
         let action = match &self.base.files {
@@ -217,7 +224,7 @@ impl Maker<'_, '_, '_, '_, '_> {
                 .cloned()
                 .map(Box::new),
             transfer: Transfer { mirrors, ..self.base.transfer.clone() },
-            cache: self.base.cache.clone(),
+            cache: self.base.cache.clone().filter(|_| self.base.access.processor.is_none()),
             overload: self.base.overload.clone(),
             priority: self.base.priority,
         }))

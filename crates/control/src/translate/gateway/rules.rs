@@ -22,6 +22,7 @@ pub const FIELDS: &[&str] = &[
     "URLRewrite",
     "RequestMirror",
     "CORS",
+    "ExternalAuth",
     "timeouts",
     "retry",
     "sessionPersistence",

@@ -8,13 +8,18 @@
 use std::sync::Arc;
 
 use model::template::{Part, Template, Variable};
-use model::{ExternalAuth, ExternalCheck, HostName, PathKind, PathMatch};
+use model::{
+    AppProtocol, ClusterId, ExtAuthz, ExternalAuth, ExternalCheck, HostName, PathKind, PathMatch, Processor,
+};
 
 use super::locations::is_plain;
 use super::{Declared, Merge};
 use crate::names::{NsName, PortRef};
 use crate::problem::{Problem, Reason, Severity};
-use crate::translate::claim::{AuthOfHost, AuthPlace, AuthService, DraftRoute, ExternalDraft, NamedPort};
+use crate::translate::claim::{
+    AuthOfHost, AuthPlace, AuthService, AuthzDraft, DraftRoute, ExternalDraft, FILES_UNPROCESSED, NamedPort,
+    ProcessorDraft,
+};
 use crate::translate::upstream_protocol::UpstreamDraft;
 
 /// A rule of a host, as a possible target of auth requests from other rules.
@@ -51,8 +56,12 @@ impl Merge<'_, '_, '_> {
             && access.unavailable.is_none()
             && access.networks.is_none()
             && access.api_keys.is_none()
+            && access.jwt.is_none()
             && access.basic.is_none()
-            && draft.access.external.is_none();
+            && access.oidc.is_none()
+            && draft.access.external.is_none()
+            && draft.access.ext_authz.is_none()
+            && draft.access.processor.is_none();
         let is_untouched =
             draft.filters.is_empty() && draft.rewrite.is_none() && draft.script.location.is_none();
         let backend = draft.backend.clone().filter(|_| is_for_all && is_untouched)?;
@@ -84,18 +93,51 @@ impl Merge<'_, '_, '_> {
                 (service, Arc::new(check))
             }
         };
-        let (cluster, fault) = self.clusters.for_url(&service);
+        let cluster = self.service_cluster(&service, AppProtocol::Http1, draft);
+        Ok(ExternalAuth { cluster, check })
+    }
+
+    /// The authorization service of a route. A service without an address admits no request.
+    pub(super) fn ext_authz(&mut self, authz: &AuthzDraft, draft: &DraftRoute) -> ExtAuthz {
+        let cluster = self.service_cluster(&authz.service, authz.version, draft);
+        ExtAuthz { cluster, check: Arc::clone(&authz.check) }
+    }
+
+    /// The cluster of a service that decides about a route's requests.
+    fn service_cluster(
+        &mut self,
+        service: &AuthService,
+        version: AppProtocol,
+        draft: &DraftRoute,
+    ) -> ClusterId {
+        let (cluster, fault) = self.clusters.for_url_speaking(service, version);
         if let Some(fault) = fault {
             let problem = Problem::in_place(Severity::Error, &draft.place, format!("auth service: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
-        } else if self.clusters.is_on_this_machine(&service) {
+        } else if self.clusters.is_on_this_machine(service) {
             let message = format!(
                 "auth service: {}:{} is on this machine, which is allowed in files; in a cluster it is refused",
                 service.host, service.port
             );
             self.problems.push(Problem::in_place(Severity::Notice, &draft.place, message));
         }
-        Ok(ExternalAuth { cluster, check })
+        cluster
+    }
+
+    /// The external processor of a route. One without an address is not passed by, unless the route says so.
+    pub(super) fn processor(&mut self, processor: &ProcessorDraft, draft: &DraftRoute) -> Processor {
+        let ProcessorDraft { service, policy } = processor;
+        let (cluster, fault) = self.clusters.for_url_speaking(service, AppProtocol::Http2);
+        if let Some(fault) = fault {
+            let message = format!("external processor: {fault}");
+            let problem = Problem::in_place(Severity::Error, &draft.place, message);
+            self.problems.push(problem.because(Reason::Missing));
+        }
+        if draft.files.is_some() {
+            let problem = Problem::in_place(Severity::Error, &draft.place, FILES_UNPROCESSED);
+            self.problems.push(problem.because(Reason::Annotation));
+        }
+        Processor { cluster, policy: Arc::clone(policy) }
     }
 
     /// The service behind another rule of this host, if the URL names the host itself: nginx would connect to

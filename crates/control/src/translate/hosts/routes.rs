@@ -14,7 +14,7 @@ use super::locations::{self, Location};
 use super::{ClaimEffect, Declared, Merge};
 use crate::names::ObjectRef;
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
-use crate::translate::claim::{DraftRoute, MirrorDraft, NamedPort};
+use crate::translate::claim::{DraftRoute, FILES_UNPROCESSED, MirrorDraft, NamedPort};
 
 impl Merge<'_, '_, '_> {
     /// Makes the routes of all drafts.
@@ -99,7 +99,7 @@ impl Merge<'_, '_, '_> {
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
             transfer: Transfer { mirrors, ..draft.transfer.clone() },
-            cache: draft.cache.clone(),
+            cache: draft.cache.clone().filter(|_| draft.access.processor.is_none()),
             overload: draft.overload.clone(),
             priority: draft.priority,
         };
@@ -124,6 +124,15 @@ impl Merge<'_, '_, '_> {
                 Err(why) => {
                     access.unavailable.get_or_insert(why);
                 }
+            }
+        }
+        if let Some(authz) = &draft.access.ext_authz {
+            access.ext_authz.push(self.ext_authz(authz, draft));
+        }
+        if let Some(processor) = &draft.access.processor {
+            access.processor = Some(self.processor(processor, draft));
+            if matches!(action, Action::Files(_)) {
+                access.unavailable.get_or_insert(FILES_UNPROCESSED.to_owned());
             }
         }
         let access = Some(access).filter(|access| *access != Access::default());

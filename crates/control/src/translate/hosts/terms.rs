@@ -61,7 +61,7 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { firewall, limits, quota, networks, api_keys, basic, satisfy, .. } =
+        let AccessDraft { firewall, limits, quota, networks, api_keys, jwt, basic, oidc, satisfy, .. } =
             draft.access.clone();
         let networks = networks.or_else(|| self.networks(draft));
         Access {
@@ -73,9 +73,14 @@ impl HostTerms {
             quota,
             networks,
             api_keys,
+            jwt,
             basic,
+            oidc_endpoints: None,
+            oidc,
             external: None,
+            ext_authz: Vec::new(),
             satisfy,
+            processor: None,
         }
     }
 

@@ -82,7 +82,8 @@ fn entry(content: &[u8]) -> Result<([u8; 32], Labels), String> {
     let digest = key_digest(lines.next().unwrap_or_default())?;
     let mut labels = Labels::new();
     for line in lines.map(str::trim).filter(|line| !line.is_empty()) {
-        let (name, value) = label(line).ok_or_else(|| format!("{line:?} is no label of the form name=value"))?;
+        let (name, value) =
+            label(line).ok_or_else(|| format!("{line:?} is no label of the form name=value"))?;
         if labels.insert(name.into(), value.into()).is_some() {
             return Err(format!("the label {name} occurs twice"));
         }

@@ -7,12 +7,15 @@ use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use super::api_keys;
+use super::ext_authz;
+use super::jwt;
+use super::oidc;
 use super::resolve::{Context, Fault, Findings, Resolve};
 use crate::problem::Severity;
-use crate::translate::claim::{DraftRoute, ExternalDraft};
+use crate::translate::claim::{AuthzDraft, DraftRoute, ExternalDraft};
 use crate::translate::value::{self, set};
 use external::External;
-use model::{ApiKeys, AuthScript, BasicAuth};
+use model::{ApiKeys, AuthScript, BasicAuth, Jwt, Oidc};
 use std::sync::Arc;
 
 const POOLED: &str = "connections to the auth service are kept open like those to endpoints";
@@ -62,6 +65,9 @@ const SECRET: &str = "auth-secret";
 #[derive(Clone, Debug)]
 pub(in crate::translate) struct Settings {
     pub(super) keys: api_keys::Settings,
+    pub(super) oidc: oidc::Settings,
+    pub(super) jwt: jwt::Settings,
+    pub(super) ext_authz: ext_authz::Settings,
     basic: basic::Settings,
     own: External,
     /// The keys `global-auth-*` of the `ConfigMap`.
@@ -75,6 +81,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             keys: api_keys::Settings::default(),
+            oidc: oidc::Settings::default(),
+            jwt: jwt::Settings::default(),
+            ext_authz: ext_authz::Settings::default(),
             basic: basic::Settings::default(),
             own: External::default(),
             global: External::default(),
@@ -88,8 +97,11 @@ impl Default for Settings {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     api_keys: Option<ApiKeys>,
+    jwt: Option<Arc<Jwt>>,
     basic: Option<BasicAuth>,
+    oidc: Option<Arc<Oidc>>,
     external: Option<ExternalDraft>,
+    ext_authz: Option<AuthzDraft>,
     /// The reasons for closing the locations.
     denials: Vec<String>,
 }
@@ -123,9 +135,17 @@ impl Resolve for Settings {
             Ok(keys) => resolved.api_keys = keys,
             Err(fault) => close(asker.called(api_keys::SECRET), api_keys::SECRET, fault),
         }
+        match self.jwt.draft(context) {
+            Ok(jwt) => resolved.jwt = jwt,
+            Err((name, fault)) => close(asker.called(name), name, fault),
+        }
         match self.basic.draft(context) {
             Ok(basic) => resolved.basic = basic,
             Err(fault) => close(asker.called(SECRET), SECRET, fault),
+        }
+        match self.oidc.draft(context) {
+            Ok(oidc) => resolved.oidc = oidc,
+            Err(fault) => close(asker.called(oidc::ISSUER), oidc::ISSUER, fault),
         }
         let is_own = self.own.url.is_some();
         let external = if is_own { &self.own } else { &self.global };
@@ -135,6 +155,20 @@ impl Resolve for Settings {
                 Err((name, fault)) if is_own => close(asker.called(name), name, fault),
                 Err((name, fault)) => close(format!("key global-{name}"), "", fault),
             }
+        }
+        match self.ext_authz.draft() {
+            Ok(draft) => resolved.ext_authz = draft,
+            Err(fault) => close(asker.called(ext_authz::URL), ext_authz::URL, fault),
+        }
+        for name in self.jwt.without_effect(asker) {
+            let (called, issuers) = (asker.called(name), asker.short(jwt::ISSUERS));
+            let message = format!("{called} has no effect without {issuers}: nobody is asked for a token");
+            findings.problems.extend(context.without_effect(name, message));
+        }
+        if self.oidc.is_without_effect() {
+            let (called, issuer) = (asker.called("auth-oidc-client-id"), asker.short(oidc::ISSUER));
+            let message = format!("{called} has no effect without {issuer}: nobody is asked to sign in");
+            findings.problems.extend(context.without_effect("auth-oidc-client-id", message));
         }
         if self.basic.is_without_effect() {
             let (called, kind) = (asker.called(SECRET), asker.short("auth-type"));
@@ -152,7 +186,10 @@ pub(super) fn apply(settings: &Settings, resolved: &Resolved, route: &mut DraftR
         return;
     }
     route.access.api_keys.clone_from(&resolved.api_keys);
+    route.access.jwt.clone_from(&resolved.jwt);
     route.access.basic.clone_from(&resolved.basic);
+    route.access.oidc.clone_from(&resolved.oidc);
     route.access.external.clone_from(&resolved.external);
+    route.access.ext_authz.clone_from(&resolved.ext_authz);
     route.denials.extend_from_slice(&resolved.denials);
 }

@@ -5,8 +5,8 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, abuse, access, affinity, auth, bodies, cache, certificates, compression, cors, errors,
-    fastcgi, files, firewall, guards, headers, host_tls, limits, logging, mirror, overload, quota, redirect,
-    responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
+    ext_proc, fastcgi, files, firewall, guards, headers, host_tls, limits, logging, mirror, overload, quota,
+    redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -118,6 +118,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     auth::apply(&settings.auth, &annotated.auth, route);
     affinity::apply(&settings.affinity, route);
     errors::apply(&settings.errors, route);
+    ext_proc::apply(&settings.ext_proc, route);
     firewall::apply(&settings.firewall, route);
     bodies::apply(&settings.bodies, route);
     cache::apply(&settings.cache, route);

@@ -26,6 +26,8 @@ mod client_certificates;
 pub(super) mod compression;
 mod cors;
 pub(super) mod errors;
+mod ext_authz;
+mod ext_proc;
 mod fastcgi;
 mod files;
 pub(super) mod firewall;
@@ -33,11 +35,13 @@ pub(super) mod firewall_tuning;
 mod guards;
 mod headers;
 mod host_tls;
+pub(super) mod jwt;
 pub(super) mod limits;
 mod logging;
 mod mirror;
 mod of_ingress;
 pub(crate) mod order;
+mod oidc;
 pub(super) mod overload;
 pub mod own;
 pub(super) mod partial;
@@ -97,6 +101,7 @@ pub(super) struct Settings {
     pub(super) compression: compression::Settings,
     cors: cors::Settings,
     pub(super) errors: errors::Settings,
+    ext_proc: ext_proc::Settings,
     fastcgi: fastcgi::Settings,
     files: files::Settings,
     pub(super) firewall: firewall::Settings,
@@ -387,6 +392,7 @@ impl Annotated {
         settings.files.resolve(&context, &mut findings);
         let client_auth = settings.client_certificates.resolve(&context, &mut findings);
         settings.errors.resolve(&context, &mut findings);
+        settings.ext_proc.resolve(&context, &mut findings);
         let auth = settings.auth.resolve(&context, &mut findings);
         let custom_headers = settings.headers.resolve(&context, &mut findings);
         let fast_cgi = settings.fastcgi.resolve(&context, &mut findings);

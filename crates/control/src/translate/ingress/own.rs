@@ -2,7 +2,10 @@
 //! `--annotations-prefix` says.
 
 use super::annotation::Annotation;
-use super::{abuse, api_keys, cache, compression, files, firewall_tuning, overload, quota};
+use super::{
+    abuse, api_keys, cache, compression, ext_authz, ext_proc, files, firewall_tuning, jwt, oidc, overload,
+    quota,
+};
 
 /// The prefix of these annotations.
 pub const PREFIX: &str = "forebay.io";
@@ -14,8 +17,12 @@ const CONCERNS: &[&[Annotation]] = &[
     api_keys::ANNOTATIONS,
     cache::ANNOTATIONS,
     compression::ANNOTATIONS,
+    ext_authz::ANNOTATIONS,
+    ext_proc::ANNOTATIONS,
     files::ANNOTATIONS,
     firewall_tuning::ANNOTATIONS,
+    jwt::ANNOTATIONS,
+    oidc::ANNOTATIONS,
     overload::ANNOTATIONS,
     quota::ANNOTATIONS,
 ];
@@ -43,14 +50,14 @@ mod tests {
         assert_eq!(names.len(), annotations().count());
     }
 
-    /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files and keys of
-    /// clients: no two Ingresses have the same.
+    /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files, those that say
+    /// who the clients are, and services that decide: no two Ingresses have the same.
     #[test]
     fn each_has_a_key_with_its_default() {
-        for annotation in
-            annotations().filter(|annotation| matches!(annotation.effect, Effect::Supported(_))).filter(
-                |annotation| !["files", "auth-api-key"].iter().any(|own| annotation.name.starts_with(own)),
-            )
+        let own = ["files", "auth-api-key", "auth-jwt", "auth-oidc", "ext-authz", "ext-proc"];
+        for annotation in annotations()
+            .filter(|annotation| matches!(annotation.effect, Effect::Supported(_)))
+            .filter(|annotation| !own.iter().any(|own| annotation.name.starts_with(own)))
         {
             let key = Key::named(&format!("forebay-{}", annotation.name));
             assert_eq!(key.map(|key| key.default), Some(annotation.default), "{}", annotation.name);

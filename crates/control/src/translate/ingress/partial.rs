@@ -7,8 +7,8 @@ use super::annotation::Annotation;
 use super::asker::Asker;
 use super::resolve::{Context, Findings, Resolve};
 use super::{
-    Settings, abuse, access, auth, bodies, cache, compression, errors, files, firewall, headers, limits,
-    logging, overload, quota, responses, retries, timeouts, tracing,
+    Settings, abuse, access, auth, bodies, cache, compression, errors, ext_proc, files, firewall, headers,
+    limits, logging, overload, quota, responses, retries, timeouts, tracing,
 };
 use crate::problem::Problem;
 use crate::translate::claim::DraftRoute;
@@ -26,6 +26,7 @@ pub(in crate::translate) enum Concern {
     /// Responses, including compression.
     Responses,
     Errors,
+    ExtProc,
     Files,
     Firewall,
     Headers,
@@ -73,6 +74,7 @@ impl Partial {
         settings.responses.resolve(&context, &mut findings);
         settings.files.resolve(&context, &mut findings);
         settings.errors.resolve(&context, &mut findings);
+        settings.ext_proc.resolve(&context, &mut findings);
         let auth = settings.auth.resolve(&context, &mut findings);
         Self { settings, auth }
     }
@@ -99,6 +101,7 @@ impl Partial {
                 compression::apply(&settings.compression, route);
             }
             Concern::Errors => errors::apply(&settings.errors, route),
+            Concern::ExtProc => ext_proc::apply(&settings.ext_proc, route),
             Concern::Files => files::apply(&settings.files, route),
             Concern::Firewall => firewall::apply(&settings.firewall, route),
             Concern::Headers => headers::apply(&settings.headers, None, route),

@@ -4,6 +4,7 @@
 //! Its rules (CEL) refuse values that are wrong in every configuration; a policy's status reports the faults
 //! that only the readers of annotations find.
 
+use identity::Algorithm;
 use serde_json::{Map, Value, json};
 
 use super::fields::{self, Field};
@@ -12,6 +13,9 @@ use super::sections::SECTIONS;
 use crate::firewalls::{EXCLUSION_ITEMS_MAX, EXCLUSION_TEXT_MAX, EXCLUSIONS_MAX};
 use crate::objects::gateway_api::GROUP as GATEWAY_GROUP;
 use crate::objects::{ForebayPolicy, Resource, forebay_policy};
+use crate::translate::ingress::jwt::issuers::{
+    ISSUERS_MAX, ITEMS_MAX as ISSUER_ITEMS_MAX, TEXT_MAX as ISSUER_TEXT_MAX,
+};
 
 /// The most targets of a policy: an object's status has no place for more ancestors.
 const TARGETS_MAX: u32 = 16;
@@ -175,6 +179,7 @@ fn of_field(field: &Field) -> Value {
         FieldKind::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_MAX}),
         FieldKind::Rules => json!({"type": "string", "minLength": 1, "maxLength": RULES_MAX}),
         FieldKind::Exclusions => exclusions(),
+        FieldKind::Issuers => issuers(),
         FieldKind::List => list(&text("^[^,]+$")),
         FieldKind::Integers(min, max) => list(&integer(min, max)),
         FieldKind::Secret | FieldKind::ConfigMap => text(FULL_NAME),
@@ -244,6 +249,51 @@ fn exclusions() -> Value {
                 "targets": texts("What the rules do not look at, such as ARGS:comment. Without, they are left out as a whole."),
                 "path": path,
             },
+        },
+    })
+}
+
+fn issuers() -> Value {
+    let text = |doc: &str| json!({"type": "string", "description": doc, "minLength": 1, "maxLength": ISSUER_TEXT_MAX});
+    let texts = |doc: &str, items: Value| {
+        json!({
+            "type": "array",
+            "description": doc,
+            "maxItems": ISSUER_ITEMS_MAX,
+            "x-kubernetes-list-type": "atomic",
+            "items": items,
+        })
+    };
+    let plain = || json!({"type": "string", "minLength": 1, "maxLength": ISSUER_TEXT_MAX});
+    let algorithms: Vec<_> = Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect();
+    let properties = json!({
+        "issuer": text("The issuer, exactly as tokens have it in iss."),
+        "jwks": text("URL of the issuer's keys."),
+        "ca": text("Secret, and its key after a slash, with the authorities of that URL as PEM: ca.crt if it names no key."),
+        "secret": text("Secret, and its key after a slash, with the keys: a JWK Set, or the secret of HMAC."),
+        "configMap": text("ConfigMap, and its key after a slash, with the keys: a JWK Set."),
+        "audiences": texts("The token is for one of them (aud).", plain()),
+        "algorithms": texts(
+            "Algorithms of signatures; all that have public keys if none are named.",
+            json!({"type": "string", "enum": algorithms}),
+        ),
+        "leeway": text("By how much the issuer's clock may be off: 1m if it is not given."),
+        "requiredClaims": texts("Conditions about claims, which all have to hold.", plain()),
+    });
+    let places = "(has(self.jwks) ? 1 : 0) + (has(self.secret) ? 1 : 0) + (has(self.configMap) ? 1 : 0) == 1";
+    json!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": ISSUERS_MAX,
+        "x-kubernetes-list-type": "atomic",
+        "items": {
+            "type": "object",
+            "required": ["issuer"],
+            "properties": properties,
+            "x-kubernetes-validations": [
+                of_rule(places, "an issuer has one of jwks, secret and configMap"),
+                of_rule("!has(self.ca) || has(self.jwks)", "ca is for the URL in jwks"),
+            ],
         },
     })
 }

@@ -32,6 +32,7 @@ fn concern_of(section: &str) -> Option<Concern> {
         "cache" => Concern::Cache,
         "compression" | "responses" => Concern::Responses,
         "errors" => Concern::Errors,
+        "extProc" => Concern::ExtProc,
         "files" => Concern::Files,
         "headers" => Concern::Headers,
         "limits" => Concern::Limits,

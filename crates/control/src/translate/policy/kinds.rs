@@ -29,6 +29,8 @@ pub enum FieldKind {
     Rules,
     /// Exclusions of the firewall, which the annotation has as YAML.
     Exclusions,
+    /// Issuers of tokens, which the annotation has as YAML.
+    Issuers,
     /// Texts, which the annotation separates by commas.
     List,
     /// Whole numbers within bounds, which the annotation separates by commas.
@@ -53,7 +55,7 @@ impl FieldKind {
             Self::Switch => value::on_off(text)?.into(),
             Self::Integer(..) => integer(text)?.into(),
             Self::List => value::list(text).into(),
-            Self::Exclusions => value::yaml(text)?,
+            Self::Exclusions | Self::Issuers => value::yaml(text)?,
             Self::Integers(..) => {
                 value::list(text).iter().map(|item| integer(item)).collect::<Result<Vec<_>, _>>()?.into()
             }
@@ -104,7 +106,7 @@ impl FieldKind {
                 | Self::ConfigMap,
                 Value::String(text),
             ) => Ok(text.clone()),
-            (Self::Exclusions, Value::Array(_)) => Ok(value.to_string()),
+            (Self::Exclusions | Self::Issuers, Value::Array(_)) => Ok(value.to_string()),
             _ => Err(format!("{value} is no {}", self.what())),
         }
     }
@@ -120,6 +122,7 @@ impl FieldKind {
             Self::Pattern(_) | Self::Text => "text",
             Self::Rules => "text with rules",
             Self::Exclusions => "list of exclusions",
+            Self::Issuers => "list of issuers",
             Self::List => "list of texts",
             Self::Integers(..) => "list of whole numbers",
             Self::Secret => "name of a Secret",

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clients::{AuthAnswer, AuthKey, Fetch, Lookup, identity};
 use clock::Moment;
-use model::{ExternalAuth, ExternalAuthCache, ExternalCheck, Timeouts};
+use model::{ClusterId, ExternalAuth, ExternalAuthCache, ExternalCheck, Timeouts};
 use observe::Reason;
 use observe::access::{Try, write_line};
 use wire::h1::Response;
@@ -61,7 +61,7 @@ pub(super) async fn check(
     };
     let (begin, mut asked) = (worker.clock.now(), None);
     let answered = ask_service(targeted, auth, script.as_deref(), &mut asked).await.map(Arc::new);
-    log(targeted, auth, asked, answered.as_deref().ok(), begin);
+    log(targeted, auth.cluster, asked, answered.as_ref().ok().map(|verdict| verdict.status), begin);
     if let Some(asking) = asking {
         keep(asking, check, answered.as_ref().ok(), worker.clock.now());
     }
@@ -110,11 +110,11 @@ fn begin<'s>(
 }
 
 /// Logs the auth request, where that is configured.
-fn log(
+pub(super) fn log(
     targeted: &Targeted<'_>,
-    auth: &ExternalAuth,
+    cluster: ClusterId,
     asked: Option<SocketAddr>,
-    verdict: Option<&AuthAnswer>,
+    status: Option<u16>,
     begin: Moment,
 ) {
     let settings = &targeted.config.settings().access_log;
@@ -123,7 +123,7 @@ fn log(
         return;
     }
     let took = targeted.worker.clock.now().since(begin);
-    let (status, time) = (verdict.map(|verdict| verdict.status), verdict.map(|_| took));
+    let time = status.map(|_| took);
     let one = asked.map(|address| Try {
         address,
         status,
@@ -132,7 +132,7 @@ fn log(
         header_time: time,
         response_time: Some(took),
     });
-    let name = &targeted.config.snapshot.cluster(auth.cluster).name;
+    let name = &targeted.config.snapshot.cluster(cluster).name;
     let status = status.unwrap_or_else(|| status_of(Reason::AuthFailed));
     record_auth(targeted, status, name, one.as_slice(), took);
 }
@@ -251,7 +251,7 @@ async fn ask_service(
 }
 
 /// Whether another try at another endpoint is worth its time.
-fn is_worth_another(reason: Reason) -> bool {
+pub(super) fn is_worth_another(reason: Reason) -> bool {
     matches!(reason, Reason::UpstreamReset | Reason::ConnectRefused | Reason::ConnectFailed)
 }
 

@@ -3,35 +3,44 @@
 pub(crate) mod abuse;
 mod api_keys;
 mod basic;
+mod combination;
 mod digest;
+mod ext_authz;
 mod external;
+pub(crate) mod jwt;
 pub(crate) mod key;
 pub(crate) mod limits;
+mod oidc;
 pub(crate) mod priority;
 pub(crate) mod quota;
 
-use model::{Access, PasswordScheme, Satisfy};
+use std::sync::Arc;
+
+use model::{Access, Jwt, PasswordScheme};
 use observe::Reason;
 
 use crate::admit::Targeted;
 use crate::admit::firewall;
 use crate::io::buffer::Buffer;
 use crate::request::decision::Decision;
-use crate::request::reply::Answer;
+use crate::request::processing::Processing;
 use crate::request::stage::{Stage, Watch};
 use crate::route::filters::FilterResult;
+use combination::Combination;
+use jwt::Identified;
 
 /// Runs all access checks of the route in turn, behind its firewall. Returns their decision for the request,
 /// if there is one, and the result.
 pub(crate) async fn admit(
     targeted: &Targeted<'_>,
     access: &Access,
-    rest: Option<&mut Buffer>,
+    mut rest: Option<&mut Buffer>,
     watch: impl Watch,
 ) -> (Option<Decision>, FilterResult) {
     let mut decision = Decision::default();
     if let Some(firewall) = &access.firewall {
-        let (inspection, result) = Box::pin(firewall::check(targeted, firewall, rest, watch)).await;
+        let (inspection, result) =
+            Box::pin(firewall::check(targeted, firewall, rest.as_deref_mut(), watch)).await;
         decision.inspection = Some(inspection);
         watch.note(Stage::Firewall, result == FilterResult::Continue);
         if result != FilterResult::Continue {
@@ -41,6 +50,11 @@ pub(crate) async fn admit(
     if let Some(keys) = &access.api_keys {
         api_keys::identify(targeted, keys, &mut decision);
     }
+    let token = match &access.jwt {
+        Some(jwt) => Some((jwt, jwt::identify(targeted, jwt, &mut decision, watch).await)),
+        None => None,
+    };
+    let visitor = access.oidc.as_ref().map(|oidc| oidc::identify(targeted, oidc, &mut decision));
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| decision.tell(name, None));
     if access.basic.is_some() {
@@ -51,9 +65,16 @@ pub(crate) async fn admit(
         watch.note(Stage::Limits, *result == FilterResult::Continue);
     }
     let result = match limited {
-        None | Some(FilterResult::Continue) => combine(targeted, access, &mut decision, watch).await,
+        None | Some(FilterResult::Continue) => match oidc::endpoints_of(targeted, access) {
+            Some(endpoints) => Box::pin(oidc::endpoints::answer(targeted, endpoints, rest)).await,
+            None => combine(targeted, access, token.as_ref(), visitor, &mut decision, rest, watch).await,
+        },
         Some(refusal) => refusal,
     };
+    if let Some(processor) = access.processor.as_ref().filter(|_| result == FilterResult::Continue) {
+        watch.note(Stage::Processor, true);
+        decision.processing = Some(Box::new(Processing::new(&processor.policy, targeted.is_grpc())));
+    }
     (Some(decision).filter(|decision| !decision.is_empty()), result)
 }
 
@@ -69,36 +90,40 @@ async fn limit(targeted: &Targeted<'_>, access: &Access, decision: &mut Decision
     }
 }
 
-/// nginx's `satisfy`: with `any` the first check that lets a client in decides, and a 401 takes precedence
-/// over a 403.
+/// Runs the checks of the client in their order, until the client is known to be let in or refused.
 async fn combine(
     targeted: &Targeted<'_>,
     access: &Access,
+    token: Option<&(&Arc<Jwt>, Identified)>,
+    visitor: Option<oidc::Visitor>,
     decision: &mut Decision,
+    mut rest: Option<&mut Buffer>,
     watch: impl Watch,
 ) -> FilterResult {
-    let is_any = access.satisfy == Satisfy::Any;
-    let mut refusal = FilterResult::Continue;
+    let mut checks = Combination::new(access.satisfy);
     if let Some(networks) = &access.networks {
-        let is_admitted = networks.admits(targeted.forwarded.client);
-        watch.note(Stage::Networks, is_admitted);
-        match is_admitted {
-            true if is_any => return FilterResult::Continue,
-            true => {}
-            false => refusal = FilterResult::Refuse(Reason::AddressDenied),
+        let result = if networks.admits(targeted.forwarded.client) {
+            FilterResult::Continue
+        } else {
+            FilterResult::Refuse(Reason::AddressDenied)
+        };
+        watch.note(Stage::Networks, result == FilterResult::Continue);
+        if checks.add(result) {
+            return checks.result();
         }
-    }
-    if !is_any && refusal != FilterResult::Continue {
-        return refusal;
     }
     if let Some(keys) = &access.api_keys {
         let result = api_keys::check(keys, decision);
         watch.note(Stage::ApiKeys, result == FilterResult::Continue);
-        match result {
-            FilterResult::Continue if is_any => return FilterResult::Continue,
-            FilterResult::Answer(answer) if is_any => refusal = challenge(&refusal, &answer),
-            FilterResult::Continue => {}
-            other => return other,
+        if checks.add(result) {
+            return checks.result();
+        }
+    }
+    if let Some((jwt, identified)) = token {
+        let result = jwt::check(targeted, jwt, identified);
+        watch.note(Stage::Jwt, result == FilterResult::Continue);
+        if checks.add(result) {
+            return checks.result();
         }
     }
     if let Some(basic) = &access.basic {
@@ -107,32 +132,31 @@ async fn combine(
             PasswordScheme::Digest => digest::check(targeted, basic),
         };
         watch.note(Stage::BasicAuth, result == FilterResult::Continue);
-        match result {
-            FilterResult::Continue if is_any => return FilterResult::Continue,
-            FilterResult::Answer(answer) if is_any => refusal = challenge(&refusal, &answer),
-            FilterResult::Continue => {}
-            other => return other,
+        if checks.add(result) {
+            return checks.result();
+        }
+    }
+    if let (Some(oidc), Some(visitor)) = (&access.oidc, visitor) {
+        let result = Box::pin(oidc::check(targeted, oidc, visitor, decision, watch)).await;
+        watch.note(Stage::Oidc, result == FilterResult::Continue);
+        if checks.add(result) {
+            return checks.result();
         }
     }
     if let Some(auth) = &access.external {
         let result = external::check(targeted, auth, decision, watch).await;
         watch.note(Stage::ExternalAuth, result == FilterResult::Continue);
-        match result {
-            FilterResult::Continue => return FilterResult::Continue,
-            FilterResult::Answer(answer) if answer.status == 403 && refusal != FilterResult::Continue => {}
-            FilterResult::Answer(answer) if answer.status == 401 => return challenge(&refusal, &answer),
-            other => return other,
+        if checks.add(result) {
+            return checks.result();
         }
     }
-    refusal
-}
-
-/// A 401 with the challenges of all checks that have refused the client.
-fn challenge(earlier: &FilterResult, answer: &Answer) -> FilterResult {
-    let mut challenges = match earlier {
-        FilterResult::Answer(earlier) => earlier.challenges(),
-        _ => Vec::new(),
-    };
-    challenges.extend(answer.challenges());
-    FilterResult::Answer(Answer::refusal(401, &challenges))
+    for authz in &access.ext_authz {
+        let check = ext_authz::check(targeted, authz, decision, rest.as_deref_mut(), watch);
+        let result = Box::pin(check).await;
+        watch.note(Stage::ExtAuthz, result == FilterResult::Continue);
+        if checks.add(result) {
+            return checks.result();
+        }
+    }
+    checks.result()
 }

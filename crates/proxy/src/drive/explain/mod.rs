@@ -6,6 +6,7 @@
 //! reported as such.
 
 mod destination;
+mod processor;
 mod steps;
 mod world;
 

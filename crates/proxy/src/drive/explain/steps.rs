@@ -7,13 +7,13 @@ use std::time::Duration;
 use model::overload::{Concurrency, Mode, Overload, Priority};
 use model::template::Template;
 use model::{
-    Access, Action, Backends, CachePolicy, ExternalAuth, Forward, HeaderChanges, Mirror, QuotaWindow, Rate,
-    RequestFilter, ResponseFilter, Route, Share,
+    Access, Action, AuthzProtocol, Backends, CachePolicy, ExtAuthz, ExternalAuth, Forward, HeaderChanges, Jwt,
+    Mirror, Oidc, QuotaWindow, Rate, RequestFilter, ResponseFilter, Route, Share,
 };
 
-use super::{Inspected, Outcome, Step, Verdict, destination};
+use super::{Inspected, Outcome, Step, Verdict, destination, processor};
 use crate::admit::Admitted;
-use crate::admit::access::{limits, priority, quota};
+use crate::admit::access::{jwt, limits, priority, quota};
 use crate::admit::firewall::unix_time;
 use crate::admit::upstream_head;
 use crate::answer::recode;
@@ -103,13 +103,22 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
             let client = admitted.forwarded.client;
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
         }
-        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.client.as_ref()) {
+        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.key.as_ref()) {
             Some(holder) => format!("the key is that of {}", holder.name),
             None => "there is no key, or an unknown one".to_owned(),
         },
+        Stage::Jwt => token(admitted, access?.jwt.as_deref()?, goes_on),
         Stage::BasicAuth => basic(admitted, goes_on),
+        Stage::Oidc => sign_in(admitted, access?.oidc.as_ref()?, goes_on),
         Stage::ExternalAuth => {
             return Some((Verdict::Unknown, external(admitted, access?.external.as_ref()?)));
+        }
+        Stage::ExtAuthz => {
+            let services = access?.ext_authz.iter().map(|authz| ext_authz(admitted, authz));
+            return Some((Verdict::Unknown, services.collect::<Vec<_>>().join("; ")));
+        }
+        Stage::Processor => {
+            return Some((Verdict::Changes, processor::in_words(admitted, access?.processor.as_ref()?)));
         }
         Stage::Firewall
         | Stage::Buffering
@@ -134,6 +143,15 @@ pub(super) fn inspected(admitted: &Admitted<'_>) -> Option<Inspected> {
     let inspection = admitted.inspection()?;
     let (phase, rule) = (inspection.phase(), Some(inspection.rule()).filter(|rule| *rule > 0));
     Some(Inspected { report: inspection.finish(unix_time(admitted))?.clone(), phase, rule })
+}
+
+fn sign_in(admitted: &Admitted<'_>, oidc: &Oidc, goes_on: bool) -> String {
+    let issuer = &oidc.client.provider.settings().issuer;
+    match admitted.decision.as_deref().and_then(|decision| decision.user.as_deref()) {
+        Some(name) if goes_on => format!("{name} has signed in at {issuer}"),
+        Some(name) => format!("{name} has signed in at {issuer}, and no rule lets the request pass"),
+        None => format!("there is no session: a browser has to sign in at {issuer}"),
+    }
 }
 
 fn firewall(admitted: &Admitted<'_>, inspected: &Inspected) -> (Verdict, String) {
@@ -335,6 +353,12 @@ fn basic(admitted: &Admitted<'_>, goes_on: bool) -> String {
     text.to_owned()
 }
 
+fn token(admitted: &Admitted<'_>, jwt: &Jwt, goes_on: bool) -> String {
+    let token = admitted.decision.as_deref().and_then(|decision| decision.token.as_deref());
+    let said = jwt::in_words(admitted, jwt, token);
+    if token.is_some() && !goes_on { format!("{said}, and no rule allows the request") } else { said }
+}
+
 fn external(admitted: &Admitted<'_>, auth: &ExternalAuth) -> String {
     let check = &auth.check;
     let text =
@@ -348,6 +372,25 @@ fn external(admitted: &Admitted<'_>, auth: &ExternalAuth) -> String {
         said += &check.response_headers.join(", ");
     }
     said
+}
+
+fn ext_authz(admitted: &Admitted<'_>, authz: &ExtAuthz) -> String {
+    let check = &authz.check;
+    let service = &admitted.config.snapshot.cluster(authz.cluster).name;
+    let how = match &check.protocol {
+        AuthzProtocol::Grpc { .. } => "gRPC: its status 0".to_owned(),
+        AuthzProtocol::Http { prefix, .. } => format!("HTTP below {prefix}/: 200"),
+    };
+    let seen = match check.body {
+        Some(body) => format!(", with up to {} bytes of the body", body.bytes_max),
+        None => String::new(),
+    };
+    let otherwise =
+        if check.fails_open { "let in".to_owned() } else { format!("answered {}", check.status_on_error) };
+    let millis = check.timeout.as_millis();
+    format!(
+        "asks {service} by {how} lets it in{seen}; without an answer within {millis} ms it is {otherwise}"
+    )
 }
 
 fn overload_in_words(overload: &Overload) -> (Verdict, String) {

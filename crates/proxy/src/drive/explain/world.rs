@@ -191,7 +191,7 @@ impl World {
             Ok(Target::Files(files)) => {
                 explanation.outcome = Outcome::Files(folder::file_asked(admitted, files));
             }
-            Ok(Target::Endpoints(forward, cluster)) => {
+            Ok(Target::Endpoints(forward, cluster) | Target::Processed(forward, cluster)) => {
                 if let Some(policy) = &forward.cache {
                     explanation.steps.push(steps::of_cache(admitted, policy));
                 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use identity::claims::header_value;
 use model::template::{Template, Variable};
 use model::{Captures, Labels, ValueMap};
 use observe::Reason;
@@ -73,11 +74,11 @@ impl Values for RequestValues<'_> {
         self.request().worker.log.pid
     }
 
-    /// The client that has shown its key, or the user of Basic credentials, whether or not anybody asked for
-    /// them.
+    /// The client that a check has identified, or the user of Basic credentials, whether or not anybody asked
+    /// for them.
     fn remote_user(&self) -> Option<Cow<'_, [u8]>> {
-        if let Some(client) = self.scope.decision.and_then(|decision| decision.client.as_deref()) {
-            return Some(Cow::Borrowed(client.name.as_bytes()));
+        if let Some(user) = self.scope.decision.and_then(|decision| decision.user.as_deref()) {
+            return Some(Cow::Borrowed(user.as_bytes()));
         }
         basic_user(self.request().head, self.request().parsed).map(Cow::Owned)
     }
@@ -215,8 +216,11 @@ impl Values for RequestValues<'_> {
         }
     }
 
-    fn claim(&self, name: &str) -> Option<&[u8]> {
-        self.scope.decision?.client.as_ref()?.labels.get(name).map(|value| value.as_bytes())
+    fn claim(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        let decision = self.scope.decision?;
+        let of_token = decision.token.as_ref().and_then(|token| token.claims.get(name).and_then(header_value));
+        let of_key = || decision.key.as_ref()?.labels.get(name).map(|value| value.as_bytes().into());
+        of_token.map(|text| text.into_bytes().into()).or_else(of_key)
     }
 
     fn argument(&self, name: &str) -> Option<&[u8]> {

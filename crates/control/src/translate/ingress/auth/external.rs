@@ -100,7 +100,7 @@ impl External {
 }
 
 /// The text of a URL, which may contain variables, with the characters that ingress-nginx allows.
-pub(super) fn url_text(text: &str) -> Parsed<Option<String>> {
+pub(in crate::translate::ingress) fn url_text(text: &str) -> Parsed<Option<String>> {
     let text = text.trim();
     if text.is_empty() {
         return Err("the URL is empty".to_owned());
