@@ -7,6 +7,7 @@
 //! machine's clock.
 
 mod canary;
+pub mod checks;
 mod concurrency;
 mod limits;
 mod outlier;

@@ -30,6 +30,13 @@ pub(crate) const PROBES_GOOD: u32 = 3;
 /// Time after which another probe is sent though the last one has no outcome.
 pub(crate) const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Divisor of the interval of health checks while the last checks contradict an endpoint's state.
+pub(crate) const CHECK_DOUBT_SHARE: u32 = 5;
+/// Shortest time between health checks then, unless the interval is shorter.
+pub(crate) const CHECK_DOUBT_MIN: Duration = Duration::from_millis(100);
+/// Share of the time between two health checks by which it is longer or shorter at random.
+pub(crate) const CHECK_JITTER: f64 = 0.1;
+
 /// Seconds of which requests and retries are counted for a retry budget.
 pub(crate) const RETRY_BUDGET_SECONDS: usize = 10;
 /// Retries in a second that a retry budget always allows.

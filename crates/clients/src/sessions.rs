@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use identity::oidc::session::Session;
-use quick_cache::sync::Cache as Map;
 use quick_cache::Weighter;
+use quick_cache::sync::Cache as Map;
 
 use crate::limits::{SESSIONS_BYTES_MAX, SESSIONS_KNOWN};
 
@@ -48,8 +48,7 @@ mod tests {
 
     #[test]
     fn a_session_is_found_by_its_whole_key_and_the_memory_is_bounded() {
-        let granted =
-            Granted { claims: None, refresh_token: None, id_token: None, at: 5, seconds: 60 };
+        let granted = Granted { claims: None, refresh_token: None, id_token: None, at: 5, seconds: 60 };
         let session = Arc::new(Session::begin(&granted, &[]));
         let sessions = Sessions::default();
         sessions.put(b"key", &session);

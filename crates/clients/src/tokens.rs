@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::digest::{Context, SHA256};
 use clock::Moment;
-use identity::Refusal;
 use identity::json::Object;
 use quick_cache::sync::Cache as Map;
 use quick_cache::{Equivalent, Weighter};
@@ -45,7 +44,6 @@ pub struct Tokens {
 
 #[derive(Clone, Copy)]
 struct Forged {
-    refusal: Refusal,
     generation: u64,
     until: Moment,
 }
@@ -119,21 +117,15 @@ impl Tokens {
         }
     }
 
-    /// Why a token was refused a short time ago, with keys of this generation.
-    pub fn forged(&self, settings: &[u8; 32], token: &[u8], generation: u64, now: Moment) -> Option<Refusal> {
-        let known = self.forged.get(&digest(settings, token))?;
-        (known.generation == generation && now < known.until).then_some(known.refusal)
+    /// Whether a token was found to be forged a short time ago, with keys of this generation.
+    pub fn is_forged(&self, settings: &[u8; 32], token: &[u8], generation: u64, now: Moment) -> bool {
+        let known = self.forged.get(&digest(settings, token));
+        known.is_some_and(|known| known.generation == generation && now < known.until)
     }
 
     /// Remembers that a token has a signature that no key of this generation has made.
-    pub fn keep_forged(
-        &self,
-        settings: &[u8; 32],
-        token: &[u8],
-        (refusal, generation): (Refusal, u64),
-        now: Moment,
-    ) {
-        let forged = Forged { refusal, generation, until: now.after(TOKENS_FORGED_TIME) };
+    pub fn keep_forged(&self, settings: &[u8; 32], token: &[u8], generation: u64, now: Moment) {
+        let forged = Forged { generation, until: now.after(TOKENS_FORGED_TIME) };
         self.forged.insert(digest(settings, token), forged);
     }
 
@@ -224,11 +216,10 @@ mod tests {
     #[test]
     fn forged_tokens_are_known_for_a_while_and_their_keys() {
         let tokens = Tokens::default();
-        tokens.keep_forged(&SETTINGS, b"a.b.c", (Refusal::Signature, 7), NOW);
-        let known = |generation, now| tokens.forged(&SETTINGS, b"a.b.c", generation, now);
-        assert_eq!(known(7, NOW), Some(Refusal::Signature));
-        assert_eq!((known(8, NOW), known(7, NOW.after(TOKENS_FORGED_TIME))), (None, None));
-        assert_eq!(tokens.forged(&[2; 32], b"a.b.c", 7, NOW), None);
+        tokens.keep_forged(&SETTINGS, b"a.b.c", 7, NOW);
+        let known = |generation, now| tokens.is_forged(&SETTINGS, b"a.b.c", generation, now);
+        assert!(known(7, NOW) && !known(8, NOW) && !known(7, NOW.after(TOKENS_FORGED_TIME)));
+        assert!(!tokens.is_forged(&[2; 32], b"a.b.c", 7, NOW));
     }
 
     #[test]

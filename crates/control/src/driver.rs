@@ -17,12 +17,13 @@ use crate::classes;
 use crate::client::Connection;
 use crate::convert::{self, Conversion, Target};
 use crate::debounce::{Debounce, Pace};
+use crate::geoip::{self, Loaded, Loader};
 use crate::index::Index;
 use crate::interfaces;
 use crate::migration;
 use crate::old_version::Assumed;
 use crate::options::Options;
-use crate::problem::Problem;
+use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::{Names, Resolved, Resolver, SystemResolver};
 use crate::reviews::Review;
 use crate::source::Skipped;
@@ -113,6 +114,10 @@ fn read(
     files.add(stdin.map(|text| BuiltIn { name: "stdin", text }).as_slice());
     let (index, duplicates) = Index::build(files.objects());
     let mut translation = translate(&index, options, &Resolved::new(), now);
+    if translation.geoip.is_on {
+        let loaded = geoip::load_once(&options.geoip, &translation.geoip);
+        translation.model.settings.databases = loaded.databases;
+    }
     add_findings(&mut translation, files.problems().cloned().chain(duplicates), files.skipped());
     Ok((index, translation, files.old_version()))
 }
@@ -265,6 +270,23 @@ fn served_files(path: &str, class: &str) -> BuiltIn {
     BuiltIn { name: "--serve-files", text }
 }
 
+/// Puts databases into the model of a translation, and reports those that cannot be used.
+fn add_databases(translation: &mut Translation, loaded: &Loaded) {
+    if !translation.geoip.is_on {
+        return;
+    }
+    translation.model.settings.databases.clone_from(&loaded.databases);
+    let configmap = translation.configmap.as_deref();
+    let place = configmap.and_then(|configmap| Some((configmap, configmap.data.get("use-geoip2")?)));
+    for fault in &loaded.faults {
+        let problem = match place {
+            Some((configmap, key)) => Problem::at(Severity::Warning, configmap, key, fault.clone()),
+            None => Problem::new(Severity::Warning, fault.clone()),
+        };
+        translation.problems.push(problem.because(Reason::Missing));
+    }
+}
+
 fn add_findings(
     translation: &mut Translation,
     problems: impl IntoIterator<Item = Problem>,
@@ -284,6 +306,8 @@ struct Driver<R, O> {
     names: Names<R>,
     translator: Translator,
     debounce: Debounce,
+    /// The databases of addresses.
+    geoip: Loader,
     /// The time at which the published translation is made again because a certificate becomes valid or
     /// expires.
     review: Option<Instant>,
@@ -304,6 +328,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
     fn new(options: Options, source: Source, pace: Pace, resolver: R, mut publisher: O) -> Self {
         Self {
             allows_missing_classes: options.class_may_be_missing,
+            geoip: Loader::new(options.geoip.clone()),
             options,
             source,
             names: Names::new(resolver),
@@ -332,6 +357,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         tokio::select! {
             () = self.source.changed(&self.options) => self.note_change(Instant::now()),
             () = self.names.changed() => self.build_and_publish(),
+            () = self.geoip.changed() => self.build_and_publish(),
             review = next(&mut self.reviews), if self.published.is_some() => self.answer(review),
             () = tokio::time::sleep_until(due.into()) => self.act(Instant::now()),
         }
@@ -367,6 +393,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         if is_elsewhere || self.review.is_some_and(|review| review <= now) {
             self.build_and_publish();
         }
+        self.geoip.sweep();
         if self.debounce.take(now) && self.source.refresh() {
             self.build_and_publish();
         }
@@ -392,8 +419,15 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         let (begun, now) = (Instant::now(), SystemTime::now());
         self.look_around();
         self.options.class_may_be_missing = self.allows_missing_classes || self.source.lacks_classes();
+        self.options.geoip_coverage = self.geoip.loaded().coverage();
         let Some((index, problems, skipped)) = self.source.objects() else { return };
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
+        self.geoip.want(&translation.geoip);
+        if self.geoip.is_pending() {
+            // The databases are loaded beside this thread, and a configuration without them would close routes.
+            return;
+        }
+        add_databases(&mut translation, self.geoip.loaded());
         add_findings(&mut translation, problems, skipped);
         self.names.need(&translation.names);
         self.options.providers.start(&self.options);

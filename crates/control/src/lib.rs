@@ -16,6 +16,7 @@ pub mod convert;
 pub mod debounce;
 mod driver;
 pub mod firewalls;
+pub mod geoip;
 pub mod index;
 mod interfaces;
 pub mod legible;

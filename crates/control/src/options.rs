@@ -7,10 +7,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use geo::Coverage;
 use ipnet::IpNet;
 use model::{SessionKey, Transport};
 
 use crate::firewalls::Firewalls;
+use crate::geoip::Sources;
 use crate::names::{InvalidNsName, NsName, PortRef};
 use crate::old_version::OldVersion;
 use crate::providers::Providers;
@@ -97,6 +99,10 @@ pub struct Options {
     pub firewalls: Arc<Firewalls>,
     /// The providers of identity that objects name.
     pub providers: Providers,
+    /// Where databases of addresses come from.
+    pub geoip: Sources,
+    /// The questions that the loaded databases can answer. Without a process that loads any, all.
+    pub geoip_coverage: Coverage,
     /// The version of the former ingress-nginx, if the user names it. It affects reports only.
     pub from: Option<OldVersion>,
     /// Defaults of ingress-nginx before 1.12, for keys that the `ConfigMap` lacks.
@@ -196,6 +202,8 @@ impl Default for Options {
             waf_unenforced: Unenforced::default(),
             firewalls: Arc::default(),
             providers: Providers::default(),
+            geoip: Sources::default(),
+            geoip_coverage: Coverage { countries: true, systems: true },
             from: None,
             defaults: OldDefaults::default(),
             snippets_unenforced: Unenforced::default(),

@@ -85,7 +85,7 @@ const SPEC: &str = "{rules: [{host: a.test, http: {paths: [{path: /, pathType: P
 /// with a message that names it.
 #[test]
 fn snippet_lines_that_people_write() {
-    assert_eq!(LINES.len(), 57);
+    assert_eq!(LINES.len(), 59);
     let (mut obeyed, mut passed) = (0, 0);
     for line in LINES {
         let (translation, without) = (translated(line, line.text), translated(line, ""));
@@ -239,15 +239,12 @@ fn an_ingress_without_a_route_is_not_served() {
 /// allow.
 #[test]
 fn what_a_missing_setting_hides_is_named_too() {
-    let snippet = [annotation("configuration-snippet", "sub_filter a b;")];
+    let snippet = [annotation("configuration-snippet", "ssi on;")];
     let manifests = settings("") + &ingress("snippet", &snippet, SPEC) + SERVICE;
     let options = Options { from: Some("1.11".parse().unwrap()), ..Options::default() };
     let report = check(&manifests, options).1;
     let why = report.need_a_look[0].why.join("; ");
-    assert!(
-        why.contains("annotations-risk-level") && why.contains("\"sub_filter\" is not understood"),
-        "{why}"
-    );
+    assert!(why.contains("annotations-risk-level") && why.contains("\"ssi\" is not understood"), "{why}");
 }
 
 /// The two other defaults that ingress-nginx 1.12 changed.

@@ -21,12 +21,17 @@ type Annotations<'t> = &'t [(&'t str, &'t str)];
 
 const URL: (&str, &str) = ("auth-url", "http://auth.default.svc.cluster.local/check");
 const CACHE: (&str, &str) = ("cache", "true");
+const GRPC: (&str, &str) = ("ext-authz-url", "grpc://authz.default.svc:9001");
+const HTTP: (&str, &str) = ("ext-authz-url", "http://authz.default.svc/check");
 const PROCESSOR: (&str, &str) = ("ext-proc-url", "grpc://proc.default.svc:9002");
 const FIREWALL: Annotations = &[("enable-modsecurity", "true"), ("enable-owasp-core-rules", "true")];
 const KEYS: (&str, &str) = ("auth-api-keys", "keys");
+const JWT: (&str, &str) = ("auth-jwt", r#"[{"issuer": "joe", "secret": "keys", "algorithms": ["HS256"]}]"#);
 const FILES: (&str, &str) = ("files", "site");
 const PASSWORDS: Annotations = &[("auth-type", "basic"), ("auth-secret", "users")];
 const RATE: (&str, &str) = ("limit-rps", "5");
+const HEALTH: (&str, &str) = ("health-check", "http");
+const GRPC_HEALTH: (&str, &str) = ("health-check", "grpc");
 const REQUESTS: (&str, &str) = ("limit-requests", "5/1m");
 const SIGN_IN: Annotations = &[
     ("auth-oidc-issuer", "https://issuer.test"),
@@ -42,6 +47,8 @@ const REDIRECT: Annotations = &[("proxy-redirect-from", "http://a/"), ("proxy-re
 const VALUES: &[(&str, &str, Annotations)] = &[
     ("abuse", "enforce", &[]),
     ("abuse-key", "$http_x_api_key", &[]),
+    ("allow-asn", "64496,64500", &[]),
+    ("allow-countries", "DE,AT", &[]),
     ("allowlist-source-range", "10.0.0.0/8,192.0.2.1", &[]),
     ("auth-always-set-cookie", "true", &[URL]),
     ("auth-api-key-header", "X-Key", &[KEYS]),
@@ -49,6 +56,13 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("auth-api-keys", "keys", &[]),
     ("auth-cache-duration", "200 7m", &[URL, ("auth-cache-key", "$http_cookie")]),
     ("auth-cache-key", "$http_cookie", &[URL]),
+    ("auth-jwt", r#"[{"issuer": "joe", "jwks": "https://joe.test/keys", "leeway": "5s"}]"#, &[]),
+    ("auth-jwt-claims-to-headers", "X-User: sub, X-Groups: groups", &[JWT]),
+    ("auth-jwt-cookie", "token", &[JWT]),
+    ("auth-jwt-header", "X-Token", &[JWT]),
+    ("auth-jwt-query", "access_token", &[JWT]),
+    ("auth-jwt-rules", "GET /reports when claims.scope has \"read\"", &[JWT]),
+    ("auth-jwt-strip", "true", &[JWT]),
     ("auth-method", "POST", &[URL]),
     ("auth-oidc-back-channel-path", "/auth/ended", SIGN_IN),
     ("auth-oidc-ca", "authorities", SIGN_IN),
@@ -91,6 +105,8 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("custom-http-errors", "502,503", &[("default-backend", "errors")]),
     ("decompression", "true", &[]),
     ("default-backend", "errors", &[]),
+    ("deny-asn", "AS64497", &[]),
+    ("deny-countries", "KP", &[]),
     ("denylist-source-range", "192.0.2.0/24", &[]),
     ("disable-proxy-intercept-errors", "true", &[STATUSES, ("default-backend", "errors")]),
     ("ejection", "off", &[]),
@@ -99,6 +115,18 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("enable-modsecurity", "true", &[]),
     ("enable-opentelemetry", "true", &[]),
     ("enable-owasp-core-rules", "true", FIREWALL),
+    ("ext-authz-allowed-headers", "X-Token,Cookie", &[GRPC]),
+    ("ext-authz-body-max", "8k", &[GRPC]),
+    ("ext-authz-body-partial", "true", &[GRPC, ("ext-authz-body-max", "8k")]),
+    ("ext-authz-cache-key", "$http_authorization", &[GRPC]),
+    ("ext-authz-client-headers", "X-Why", &[HTTP]),
+    ("ext-authz-client-headers-on-success", "Set-Cookie", &[HTTP]),
+    ("ext-authz-context", "tenant=a,tier=gold", &[GRPC]),
+    ("ext-authz-fail-open", "true", &[GRPC]),
+    ("ext-authz-status-on-error", "503", &[GRPC]),
+    ("ext-authz-timeout", "1s", &[GRPC]),
+    ("ext-authz-upstream-headers", "X-User", &[GRPC]),
+    ("ext-authz-url", "grpc://authz.default.svc:9001", &[]),
     ("ext-proc-allow-mode-override", "true", &[PROCESSOR]),
     ("ext-proc-body-max", "8k", &[PROCESSOR]),
     ("ext-proc-fail-open", "true", &[PROCESSOR]),
@@ -112,6 +140,15 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("files-fallback", "/index.html", &[FILES]),
     ("files-index", "a.html,b.html", &[FILES]),
     ("files-listing", "true", &[FILES]),
+    ("health-check", "tcp", &[]),
+    ("health-check-fall", "4", &[HEALTH]),
+    ("health-check-host", "inner.test", &[HEALTH]),
+    ("health-check-interval", "700ms", &[HEALTH]),
+    ("health-check-path", "/healthz", &[HEALTH]),
+    ("health-check-rise", "3", &[HEALTH]),
+    ("health-check-service", "shop.Cart", &[GRPC_HEALTH]),
+    ("health-check-status", "200-299,404", &[HEALTH]),
+    ("health-check-timeout", "250ms", &[HEALTH]),
     ("limit-allowlist", "10.0.0.0/8", &[RATE]),
     ("limit-burst-multiplier", "3", &[RATE]),
     ("limit-connections", "4", &[]),
@@ -171,7 +208,7 @@ const COMMON: &str = r#"
 apiVersion: v1
 kind: Secret
 metadata: {name: keys}
-stringData: {reports: 01234567-89ab-cdef}
+stringData: {reports: 01234567-89ab-cdef-01234567-89ab-cdef}
 ---
 apiVersion: v1
 kind: Secret
@@ -206,6 +243,7 @@ data:
   otlp-collector-host: "192.0.2.9"
   allow-snippet-annotations: "true"
   annotations-risk-level: Critical
+  use-geoip2: "true"
 ---
 apiVersion: v1
 kind: Service
@@ -237,6 +275,19 @@ kind: Service
 metadata: {name: sorry, namespace: shop}
 spec: {ports: [{port: 80}]}
 "#;
+
+/// A Service whose endpoints speak HTTP/2, for health checks by gRPC.
+const SPEAKING_HTTP2: &str = r"
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {ports: [{port: 80, appProtocol: kubernetes.io/h2c}]}
+";
+
+/// Objects that these annotations need beside the common ones.
+fn beside(annotations: &[(&str, &str)]) -> &'static str {
+    if annotations.contains(&GRPC_HEALTH) { SPEAKING_HTTP2 } else { "" }
+}
 
 fn load(documents: &[Value], text: &str) -> Translation {
     let folder = tempfile::tempdir().unwrap();
@@ -270,6 +321,7 @@ fn route(translation: &Translation) -> &Route {
 
 /// The route of an Ingress with these annotations.
 fn of_annotations(annotations: &[(&str, &str)]) -> BTreeMap<&'static str, String> {
+    let beside = beside(annotations);
     let key = |name: &str| fields::of_annotation(name).unwrap().annotation_key();
     let annotations: Map<_, _> =
         annotations.iter().map(|(name, value)| (key(name), Value::from(*value))).collect();
@@ -281,9 +333,9 @@ fn of_annotations(annotations: &[(&str, &str)]) -> BTreeMap<&'static str, String
         "metadata": {"name": "web", "annotations": annotations},
         "spec": {"ingressClassName": "nginx", "rules": [{"host": "web.test", "http": {"paths": [path]}}]},
     });
-    let translation = load(&[ingress], "");
+    let translation = load(&[ingress], beside);
     assert!(translation.problems.is_empty(), "{:?}", translation.problems);
-    aspects(route(&translation))
+    aspects(&translation)
 }
 
 /// The route of an `HTTPRoute` with a policy that has the fields of these annotations. Some fields have no
@@ -314,13 +366,14 @@ fn of_fields(annotations: &[(&str, &str)], is_whole: bool) -> BTreeMap<&'static 
             "spec": spec,
         }));
     }
-    let translation = load(&documents, "");
+    let translation = load(&documents, beside(annotations));
     assert!(!is_whole || translation.problems.is_empty(), "{:?}", translation.problems);
-    aspects(route(&translation))
+    aspects(&translation)
 }
 
 /// The handling of requests, in parts. The ids of clusters are left out, because they differ between models.
-fn aspects(route: &Route) -> BTreeMap<&'static str, String> {
+fn aspects(translation: &Translation) -> BTreeMap<&'static str, String> {
+    let route = route(translation);
     let mut aspects = BTreeMap::new();
     let mut add = |name, value: &dyn std::fmt::Debug| {
         let mut text = String::new();
@@ -341,14 +394,20 @@ fn aspects(route: &Route) -> BTreeMap<&'static str, String> {
     add("quota", &access.quota);
     add("networks", &access.networks);
     add("keys", &access.api_keys);
+    add("tokens", &access.jwt);
     add("passwords", &access.basic);
+    add("sign-in", &(&access.oidc, &access.oidc_endpoints));
     add("auth service", &access.external);
+    add("authorization", &access.ext_authz);
+    add("processor", &access.processor);
     add("satisfy", &access.satisfy);
     add("closed", &access.unavailable);
     let Action::Forward(forward) = &route.action else {
         add("action", &route.action);
         return aspects;
     };
+    let check = |id| translation.model.cluster(id).health_check.clone();
+    add("health checks", &forward.backends.clusters().map(check).collect::<Vec<_>>());
     add("timeouts", &forward.timeouts);
     add("retry", &forward.retry);
     add("bodies", &forward.body_bytes_max);

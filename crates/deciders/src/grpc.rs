@@ -51,7 +51,7 @@ impl Deframer {
         Self { bytes: Vec::new(), message_bytes_max }
     }
 
-    /// Adds input.
+    /// Adds bytes that have been received.
     pub fn push(&mut self, input: &[u8]) {
         self.bytes.extend_from_slice(input);
     }
@@ -118,8 +118,8 @@ impl Status {
     /// Code of a service without a connection (`UNAVAILABLE`).
     pub const UNAVAILABLE: u32 = 14;
 
-    /// The outcome by the values of `grpc-status` and `grpc-message`. A value that is no code is `UNKNOWN`, as
-    /// gRPC demands.
+    /// The outcome by the values of `grpc-status` and `grpc-message`. A value that is no code is `UNKNOWN`,
+    /// as gRPC demands.
     pub fn of(code: &[u8], message: Option<&[u8]>) -> Self {
         let text = std::str::from_utf8(code).ok();
         let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

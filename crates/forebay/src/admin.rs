@@ -5,6 +5,7 @@
 mod access;
 mod overload;
 mod reply;
+mod sign_ins;
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -386,6 +387,7 @@ impl Admin {
         }
         if let Some(providers) = self.providers.get() {
             self.registry.set_key_fetches(providers.fetches());
+            self.registry.set_sign_ins(providers.sign_ins().iter().map(|provider| sign_ins::of(provider)));
         }
         let mut text = String::new();
         self.registry.encode(&machine::process(), &mut text);

@@ -4,6 +4,7 @@
 mod abuse;
 mod cache;
 mod convert;
+mod geoip;
 mod kubectl;
 mod manifests;
 mod refusal;
@@ -28,6 +29,7 @@ use crate::{bench, demo, doctor, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
+pub(crate) use geoip::Geoip;
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
 pub(crate) use manifests::{Manifests, Source, read_stdin};
 pub(crate) use refusal::explain;
@@ -186,10 +188,12 @@ pub(crate) struct Reading {
     /// without it.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) waf_unenforced: Unenforced,
-    /// Lines of snippets that are not understood but restrict nobody, such as sub_filter: `close` returns
+    /// Lines of snippets that are not understood but restrict nobody, such as ssi: `close` returns
     /// 503, `serve` serves without them.
     #[arg(long, value_name = "serve|close", default_value = "close")]
     pub(crate) snippets_unenforced: Unenforced,
+    #[command(flatten)]
+    pub(crate) geoip: Geoip,
     /// Memory for cached responses, for routes with a cache: `256m`, `2g` [default: no cache].
     #[arg(long, value_name = "SIZE", value_parser = cache_memory)]
     pub(crate) cache_memory: Option<u64>,
@@ -506,6 +510,7 @@ impl Reading {
             has_files_root: self.files_root.is_some(),
             class_may_be_missing: of_files,
             firewalls: Arc::new(crate::firewalls::load(&self.waf_rules)?),
+            geoip: self.geoip.sources(),
             ..control::Options::default()
         })
     }

@@ -13,7 +13,6 @@ pub(crate) struct Ignored {
 }
 
 const NO_RELOAD: &str = "there are no reloads to pace";
-const NO_GEOIP: &str = "there is no database of addresses here, and no $geoip2 variable";
 const NO_INTERNAL_PORT: &str = "there is no inner server that needs a port";
 const NO_PROFILER: &str = "there is no profiler port";
 const OWN_METRICS: &str = "metrics are kept per worker at a fixed cost";
@@ -35,11 +34,6 @@ pub(crate) const IGNORED: &[Ignored] = ignored! {
     "health-check-timeout" true "the health check does not leave the process";
     "internal-logger-address" true NO_INTERNAL_PORT;
     "max-buckets" true OWN_METRICS;
-    "maxmind-edition-ids" true NO_GEOIP;
-    "maxmind-license-key" true NO_GEOIP;
-    "maxmind-mirror" true NO_GEOIP;
-    "maxmind-retries-count" true NO_GEOIP;
-    "maxmind-retries-timeout" true NO_GEOIP;
     "monitor-max-batch-size" true OWN_METRICS;
     "post-shutdown-grace-period" true "the process ends when the last request has";
     "profiler-address" true NO_PROFILER;

@@ -49,7 +49,7 @@ pub enum Kind {
     P521,
     /// A key of Ed25519.
     Ed25519,
-    /// A secret.
+    /// A secret of issuer and verifier.
     Secret,
 }
 

@@ -33,7 +33,7 @@ pub struct KeySet {
     ignored: Vec<String>,
 }
 
-/// A key.
+/// A key that can be used.
 pub struct Key {
     id: Option<String>,
     kind: Kind,
@@ -99,7 +99,7 @@ impl KeySet {
         Ok(Self { keys: vec![key], ignored: Vec::new() })
     }
 
-    /// The keys.
+    /// The keys of the set.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
@@ -145,7 +145,7 @@ impl Key {
         self.id.as_deref()
     }
 
-    /// Its kind.
+    /// The kind of the key.
     pub fn kind(&self) -> Kind {
         self.kind
     }

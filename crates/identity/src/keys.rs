@@ -39,6 +39,8 @@ struct State {
     round: u64,
     /// Whether somebody fetches the keys again and again; without, they are fixed.
     has_fetcher: bool,
+    /// Whether a fetch is under way, or the first one about to begin.
+    is_fetching: bool,
     is_wanted: bool,
     /// When a worker last requested a refresh.
     asked: Option<Duration>,
@@ -73,7 +75,7 @@ impl KeySource {
 
     /// Keys that somebody will fetch; none are known yet.
     pub fn fetched(name: String) -> Self {
-        let state = State { has_fetcher: true, ..State::default() };
+        let state = State { has_fetcher: true, is_fetching: true, ..State::default() };
         Self { name, generation: AtomicU64::new(0), state: Mutex::new(state) }
     }
 
@@ -114,14 +116,14 @@ impl KeySource {
     }
 
     /// Requests a refresh at a time since 1970. The future ends when a fetch has ended, whatever its result.
-    /// None if the keys are fixed, if a refresh was requested a short time ago and has ended, or if too many
-    /// wait already.
+    /// A fetch that is under way serves for it. None if the keys are fixed, if a refresh was requested a short
+    /// time ago and has ended, or if too many wait already.
     pub fn refresh(self: &Arc<Self>, now: Duration) -> Option<Refresh> {
         let mut state = self.state.lock();
         if !state.has_fetcher || state.waiting.len() >= WAITING_MAX {
             return None;
         }
-        if !state.is_wanted {
+        if !state.is_wanted && !state.is_fetching {
             let is_soon = state.asked.is_some_and(|asked| now < asked.saturating_add(REFRESH_INTERVAL));
             if is_soon {
                 return None;
@@ -147,6 +149,13 @@ impl KeySource {
         })
     }
 
+    /// Begins a fetch.
+    pub fn begin(&self) {
+        let mut state = self.state.lock();
+        state.is_fetching = true;
+        state.is_wanted = false;
+    }
+
     /// Ends a fetch at a time since 1970, and wakes all that wait for it. Returns whether the keys changed.
     pub fn put(&self, result: Result<KeySet, String>, now: Duration) -> bool {
         let mut state = self.state.lock();
@@ -169,6 +178,7 @@ impl KeySource {
             self.generation.store(new_generation(), Ordering::Release);
         }
         state.round += 1;
+        state.is_fetching = false;
         state.is_wanted = false;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);

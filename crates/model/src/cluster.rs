@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Affinity, HashBy, UpstreamTls};
+use crate::{Affinity, HashBy, HealthCheck, UpstreamTls};
 
 /// The index of a [`Cluster`] in the [`Clusters`] of its [`Model`](crate::Model). A cluster keeps its index
 /// from one model to the next of the same source; once the cluster is gone, another one may get the index.
@@ -81,6 +81,8 @@ pub struct Cluster {
     /// Where the requests can go. By convention an address occurs at most once; one that occurs twice would
     /// be given twice the requests.
     pub endpoints: Vec<Endpoint>,
+    /// The active health check of its endpoints; none where they are not checked.
+    pub health_check: Option<Arc<HealthCheck>>,
 }
 
 /// One address of a [`Cluster`].

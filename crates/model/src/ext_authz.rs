@@ -45,7 +45,7 @@ pub const ALWAYS_SEEN: &str = "Authorization";
 /// The form of the question to an authorization service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum AuthzProtocol {
-    /// gRPC: `envoy.service.auth.v3.Authorization/Check`.
+    /// A call of `envoy.service.auth.v3.Authorization/Check` over gRPC.
     Grpc {
         /// Value of `:authority`.
         authority: String,

@@ -40,9 +40,9 @@ pub struct JwtIssuer {
 pub struct TokenPlace {
     /// A header. In `Authorization` the token has the scheme `Bearer`.
     pub header: String,
-    /// A cookie.
+    /// The name of a cookie.
     pub cookie: Option<String>,
-    /// A query parameter.
+    /// The name of a query parameter.
     pub parameter: Option<String>,
 }
 

@@ -12,13 +12,13 @@ mod access;
 mod address_set;
 mod affinity;
 mod api_keys;
-mod oidc;
 mod backend;
 mod basic_auth;
 mod blocked;
 mod cache;
 mod canary;
 mod client_limits;
+mod client_places;
 mod cluster;
 mod compression;
 mod condition;
@@ -34,6 +34,7 @@ mod filter;
 mod firewall;
 mod head_text;
 mod header_changes;
+mod health_check;
 mod host;
 mod host_name;
 mod host_tls;
@@ -44,10 +45,12 @@ pub mod limits;
 mod listener;
 pub mod log;
 mod networks;
+mod oidc;
 pub mod overload;
 mod path_change;
 mod pattern;
 mod processor;
+mod replacements;
 mod replicas;
 mod request_quota;
 mod route;
@@ -67,19 +70,19 @@ pub use access::{Access, ClientCertificate, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy, SessionKey};
 pub use api_keys::{ApiKeys, KeyHolder, KeyHolders};
-pub use oidc::{Oidc, OidcClient};
 pub use backend::{Backend, BackendFilters, BackendTarget, Backends, NoWeight, Split};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, ListedValue};
 pub use cache::{CacheBypass, CacheKeyQuery, CachePolicy};
 pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight};
 pub use client_limits::{ClientLimits, Rate};
+pub use client_places::ClientPlaces;
 pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState};
 pub use compression::{CodingOffer, Compression, ContentCoding};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
 pub use cross_origin::{Allowed, CrossOrigin, InvalidOrigin, OriginPattern};
-pub use error_pages::ErrorPages;
+pub use error_pages::{ErrorPageContent, ErrorPageStatus, ErrorPages, OwnErrorPage};
 pub use expression::{Captures, Expression, StepBudget, TooManySteps};
 pub use ext_authz::{ALWAYS_SEEN, AuthzBody, AuthzCheck, AuthzProtocol, ExtAuthz};
 pub use external_auth::{AuthScript, ExternalAuth, ExternalAuthCache, ExternalCheck};
@@ -92,6 +95,7 @@ pub use filter::{
 pub use firewall::{Firewall, RuleSet};
 pub use head_text::{CookieText, HeadText, HeaderName, InvalidHeadText};
 pub use header_changes::{HeaderChanges, InvalidChange};
+pub use health_check::{HealthCheck, HealthProbe};
 pub use host::Host;
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
@@ -100,10 +104,12 @@ pub use jwt::{Jwt, JwtIssuer, TokenPlace};
 pub use labels::Labels;
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use networks::{AddressRule, Networks};
+pub use oidc::{Oidc, OidcClient};
 pub use overload::Overload;
 pub use path_change::{PathChange, RequestRedirect, Scheme, UrlRewrite};
 pub use pattern::{InvalidPattern, Pattern};
 pub use processor::{ProcessedBody, ProcessedParts, Processor, ProcessorPolicy};
+pub use replacements::{Replacement, Replacements};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
 pub use route::{
@@ -111,8 +117,9 @@ pub use route::{
     RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use script::{
-    AddedHeader, AfterRewrite, Block, Check, Expires, Headers, HostScript, Reach, RequestEdit, ResponseEdit,
-    Return, ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace, ScriptRewrite, Step, Test,
+    AddedHeader, AfterRewrite, Block, Check, Expires, Headers, HostScript, Pass, PassRoute, PassTarget,
+    Reach, RequestEdit, ResponseEdit, Return, ReturnContent, RoutePath, Script, ScriptPath, ScriptPlace,
+    ScriptRewrite, Step, Test,
 };
 pub use settings::{
     AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,

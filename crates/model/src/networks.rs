@@ -4,7 +4,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::AddressSet;
+use crate::{AddressSet, ClientPlaces};
 
 /// The client addresses that a route admits; others are answered with 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -15,6 +15,8 @@ pub struct Networks {
     pub allowed: Option<Arc<AddressSet>>,
     /// Rules that are evaluated in their order after both lists; a client that no rule matches is admitted.
     pub rules: Arc<[AddressRule]>,
+    /// Clients by country and autonomous system, beside all rules for addresses.
+    pub places: Option<Arc<ClientPlaces>>,
 }
 
 /// Lets the addresses of a network in, or refuses them (nginx: `allow`, `deny`).
@@ -27,7 +29,28 @@ pub struct AddressRule {
 }
 
 impl Networks {
-    /// Whether a client with this address may use the route.
+    /// Rules for addresses with rules for places beside them; none without either.
+    pub fn with_places(by_address: Option<Self>, places: Option<Arc<ClientPlaces>>) -> Option<Self> {
+        match places {
+            Some(places) => Some(Self { places: Some(places), ..by_address.unwrap_or_default() }),
+            None => by_address,
+        }
+    }
+
+    /// The rules of a route at a host with rules of its own: those of the route, and those of the host if the
+    /// route has none for addresses.
+    pub fn within(own: Option<Self>, of_host: Option<&Self>) -> Option<Self> {
+        match own {
+            Some(Self { denied: None, allowed: None, rules, places }) if rules.is_empty() => {
+                let of_host = of_host.cloned().unwrap_or_default();
+                Some(Self { places: places.or_else(|| of_host.places.clone()), ..of_host })
+            }
+            Some(own) => Some(own),
+            None => of_host.cloned(),
+        }
+    }
+
+    /// Whether the rules for addresses admit a client with this address. Places have to be looked up.
     pub fn admits(&self, client: IpAddr) -> bool {
         let holds = |set: &Option<Arc<AddressSet>>| set.as_ref().map(|set| set.contains(client));
         let address = client.to_canonical();

@@ -13,11 +13,11 @@ use crate::ClusterId;
 pub struct Processor {
     /// The endpoints of the service, which speak HTTP/2.
     pub cluster: ClusterId,
-    /// What the service gets and may do.
+    /// The parts that the service gets, and its rights.
     pub policy: Arc<ProcessorPolicy>,
 }
 
-/// What an external processor gets of requests and responses, and what it may do.
+/// The parts of requests and responses that an external processor gets, and its rights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessorPolicy {
     /// Host and port of the service, for `:authority`.
@@ -41,9 +41,9 @@ pub struct ProcessorPolicy {
 /// The parts of a message that a processor gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ProcessedParts {
-    /// The head.
+    /// Head of the message.
     pub headers: bool,
-    /// The content.
+    /// Content of the message.
     pub body: ProcessedBody,
     /// The trailers, if there are any.
     pub trailers: bool,

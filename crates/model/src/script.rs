@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::template::Template;
-use crate::{Expression, Networks, StepBudget, TooManySteps};
+use crate::{Expression, Networks, Route, StepBudget, TooManySteps};
 
 /// The program for the requests of a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,6 +22,21 @@ pub struct Script {
     /// Whether the route adds response headers itself, which disables those inherited from the host (nginx's
     /// `add_header`).
     pub adds_headers: bool,
+    /// The routes of requests that a [`Pass`] sends elsewhere.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub passes: Box<[PassRoute]>,
+}
+
+/// The route of requests that a [`Pass`] sends to another cluster than that of their own route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PassRoute {
+    /// The [`Pass::to`] of these requests.
+    pub to: Arc<str>,
+    /// It is for requests of a [`ScriptPlace`], which have nothing of a route's own settings; otherwise for
+    /// those of the route itself.
+    pub is_of_place: bool,
+    /// The route that serves them.
+    pub route: Arc<Route>,
 }
 
 /// The program of a host.
@@ -45,6 +60,9 @@ pub struct ScriptPlace {
     pub block: Block,
     /// The clients that are admitted.
     pub networks: Option<Networks>,
+    /// Where the requests go that no step has answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass: Option<Pass>,
 }
 
 /// Paths in nginx's forms.
@@ -82,6 +100,33 @@ pub enum Step {
     Rewrite(ScriptRewrite),
     /// Do no other step of this level.
     Break,
+    /// Send the request to another cluster, unless a later condition holds.
+    Pass(Pass),
+}
+
+/// Sends a request to another cluster than that of its route (nginx's `proxy_pass`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Pass {
+    /// Scheme, host and port of the cluster: `http://web.shop.svc:80`.
+    pub to: Arc<str>,
+    /// What the endpoint is asked for.
+    pub target: PassTarget,
+}
+
+/// What an endpoint is asked for after a [`Pass`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum PassTarget {
+    /// Path and query as they are.
+    Same,
+    /// The path with another beginning.
+    Beginning {
+        /// Bytes of the path that are replaced.
+        len: usize,
+        /// The text that replaces them.
+        with: String,
+    },
+    /// This path and query.
+    Whole(Template),
 }
 
 /// A condition of an `if`.
@@ -364,7 +409,7 @@ mod tests {
     use super::*;
 
     fn places(paths: Vec<ScriptPath>) -> HostScript {
-        let place = |path| ScriptPlace { path, block: Block::default(), networks: None };
+        let place = |path| ScriptPlace { path, block: Block::default(), networks: None, pass: None };
         HostScript { places: paths.into_iter().map(place).collect(), ..HostScript::default() }
     }
 

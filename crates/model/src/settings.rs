@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use geo::Databases;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -58,6 +59,11 @@ pub struct Settings {
     pub limits_fail_closed: bool,
     /// The replicas that share caches, for routes that ask for it; none for a single replica.
     pub replicas: Option<Replicas>,
+    /// The loaded databases of addresses; none where they are not used. Replicas may have different ones.
+    #[serde(skip)]
+    pub databases: Option<Databases>,
+    /// Requests are counted by the client's country (`forebay-client-country-metrics`).
+    pub counts_countries: bool,
 }
 
 /// Addresses that ports are listened at. By default all of this machine.

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use geo::Field;
+use ipnet::IpNet;
 use serde::Serialize;
 
 use crate::limits::TEMPLATE_PARTS_MAX;
@@ -62,6 +65,8 @@ macro_rules! variables {
             /// A claim of the client's token or session, or a label of its API key: `$claim_NAME`. Holds the
             /// name.
             Claim(String),
+            /// A value that a database has for the client's address: `$geoip2_NAME`.
+            Geo(Field),
             /// A group of the route's regular expression: `$1` to `$9`.
             Capture(u8),
             /// The value that a step of a [`Script`](crate::Script) has given to this name.
@@ -90,6 +95,7 @@ macro_rules! variables {
                     Self::Cookie(name) => format!("cookie_{name}").into(),
                     Self::Argument(name) => format!("arg_{name}").into(),
                     Self::Claim(name) => format!("claim_{name}").into(),
+                    Self::Geo(field) => field.name().into(),
                     Self::Capture(number) => number.to_string().into(),
                     Self::Set(name) => Cow::Borrowed(name),
                     Self::Mapped(_) => "map".into(),
@@ -103,7 +109,7 @@ variables! {
     "remote_addr" => RemoteAddr, "Address of the client, as settled by the forwarded-headers settings.";
     "remote_port" => RemotePort, "Port of the peer.";
     "realip_remote_addr" => PeerAddr, "Address of the peer, whoever it speaks for.";
-    "remote_user" => RemoteUser, "Name of the client: of its API key, or the user of Basic authentication.";
+    "remote_user" => RemoteUser, "Name of the client: of its API key or token, or the user of Basic authentication.";
     "time_local" => TimeLocal, "Time in Common Log Format.";
     "time_iso8601" => TimeIso8601, "Time in ISO 8601.";
     "msec" => Msec, "Time in seconds since the epoch, with milliseconds.";
@@ -213,6 +219,9 @@ impl Variable {
         if let Some(suffix) = name.strip_prefix("claim_") {
             return Some(Self::Claim(suffix.to_owned()));
         }
+        if name.starts_with("geoip2_") {
+            return Field::named(name).map(Self::Geo);
+        }
         match name {
             "content_type" => return Some(Self::RequestHeader("content-type".to_owned())),
             "content_length" => return Some(Self::RequestHeader("content-length".to_owned())),
@@ -293,6 +302,12 @@ pub struct ValueMap {
     /// Texts in lower case, in order, and their values.
     exact: Box<[(String, Template)]>,
     patterns: Vec<(Expression, Template)>,
+    /// Networks for a text that is an address, the smallest first (nginx's `geo`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    networks: Vec<(IpNet, Template)>,
+    /// Values by a hash of the text, each up to and including a bound (nginx's `split_clients`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shares: Vec<(u32, Template)>,
     default: Template,
 }
 
@@ -305,7 +320,19 @@ impl ValueMap {
         patterns: Vec<(Expression, Template)>,
         default: Template,
     ) -> Self {
-        Self { source, exact: exact.into_iter().collect(), patterns, default }
+        let exact = exact.into_iter().collect();
+        Self { source, exact, patterns, networks: Vec::new(), shares: Vec::new(), default }
+    }
+
+    /// A table of networks: an address has the value of the smallest network with it.
+    pub fn of_networks(source: Template, mut networks: Vec<(IpNet, Template)>, default: Template) -> Self {
+        networks.sort_by_key(|(network, _)| std::cmp::Reverse(network.prefix_len()));
+        Self { networks, ..Self::new(source, BTreeMap::new(), Vec::new(), default) }
+    }
+
+    /// A table of shares: a text has the first value whose bound its hash does not exceed.
+    pub fn of_shares(source: Template, shares: Vec<(u32, Template)>, default: Template) -> Self {
+        Self { shares, ..Self::new(source, BTreeMap::new(), Vec::new(), default) }
     }
 
     /// The template whose text is looked up.
@@ -336,6 +363,18 @@ impl ValueMap {
                 return Ok((value, Some(captures)));
             }
         }
+        if !self.networks.is_empty()
+            && let Some(address) = std::str::from_utf8(text).ok().and_then(|text| text.parse::<IpAddr>().ok())
+        {
+            let address = address.to_canonical();
+            let network = self.networks.iter().find(|(network, _)| network.contains(&address));
+            return Ok((network.map_or(&self.default, |(_, value)| value), None));
+        }
+        if !self.shares.is_empty() {
+            let hash = murmur2(text);
+            let share = self.shares.iter().find(|(bound, _)| hash <= *bound);
+            return Ok((share.map_or(&self.default, |(_, value)| value), None));
+        }
         Ok((&self.default, None))
     }
 
@@ -343,8 +382,29 @@ impl ValueMap {
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let of_exact = self.exact.iter().map(|(_, value)| value);
         let of_patterns = self.patterns.iter().map(|(_, value)| value);
-        of_exact.chain(of_patterns).chain([&self.source, &self.default])
+        let others = self.networks.iter().map(|(_, value)| value);
+        let others = others.chain(self.shares.iter().map(|(_, value)| value));
+        of_exact.chain(of_patterns).chain(others).chain([&self.source, &self.default])
     }
+}
+
+/// The hash `MurmurHash2` of 32 bits with the seed 0, by which nginx's `split_clients` divides its clients.
+fn murmur2(text: &[u8]) -> u32 {
+    const M: u32 = 0x5bd1_e995;
+    let mut hash = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut words = text.chunks_exact(4);
+    for word in &mut words {
+        let mut key = u32::from_le_bytes([word[0], word[1], word[2], word[3]]).wrapping_mul(M);
+        key = (key ^ (key >> 24)).wrapping_mul(M);
+        hash = hash.wrapping_mul(M) ^ key;
+    }
+    let rest = words.remainder();
+    if !rest.is_empty() {
+        let last = rest.iter().rev().fold(0_u32, |last, byte| (last << 8) | u32::from(*byte));
+        hash = (hash ^ last).wrapping_mul(M);
+    }
+    hash = (hash ^ (hash >> 13)).wrapping_mul(M);
+    hash ^ (hash >> 15)
 }
 
 impl Template {
@@ -484,5 +544,30 @@ mod tests {
         assert!((value, captures.is_none()) == (&parse("3"), true));
         let (value, captures) = map.find(b"cd", &budget).unwrap();
         assert_eq!((value, captures.and_then(|found| found.get(1))), (&parse("$1"), Some(1..2)));
+    }
+
+    #[test]
+    fn addresses_are_found_by_their_smallest_network() {
+        let parse = |text| Template::parse(text).unwrap();
+        let networks = [("10.0.0.0/8", "1"), ("10.1.0.0/16", "2"), ("fd00::/8", "3")];
+        let networks = networks.map(|(network, value)| (network.parse().unwrap(), parse(value)));
+        let map = ValueMap::of_networks(parse("$remote_addr"), networks.into(), parse("0"));
+        let budget = StepBudget::default();
+        let find = |text: &str| map.find(text.as_bytes(), &budget).unwrap().0.to_string();
+        let found =
+            ["10.2.0.1", "10.1.0.1", "fd00::1", "::ffff:10.1.0.1", "11.0.0.1", "no address"].map(find);
+        assert_eq!(found, ["1", "2", "3", "2", "0", "0"]);
+    }
+
+    /// The values of the hash's author, for the seed 0.
+    #[test]
+    fn shares_are_found_by_murmur_hash_2() {
+        assert_eq!((murmur2(b""), murmur2(b"a"), murmur2(b"abc")), (0, 0x9268_5f5e, 0x1357_7c9b));
+        let parse = |text| Template::parse(text).unwrap();
+        let shares = vec![(u32::MAX / 2, parse("a"))];
+        let map = ValueMap::of_shares(parse("$remote_addr"), shares, parse("b"));
+        let budget = StepBudget::default();
+        assert_eq!(map.find(b"a", &budget).unwrap().0, &parse("b"));
+        assert_eq!(map.find(b"abc", &budget).unwrap().0, &parse("a"));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::template::Template;
-use crate::{ClusterId, Compression};
+use crate::{ClusterId, Compression, Replacements};
 
 /// How a request and its response are passed between a client and an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,6 +55,9 @@ pub struct ResponsePolicy {
     pub cookie_path: Option<Substitution>,
     /// Content codings on offer; none to pass contents on unchanged.
     pub compression: Option<Arc<Compression>>,
+    /// Replacements of texts in the content; none for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replacements: Option<Arc<Replacements>>,
 }
 
 /// The replacement of one text by another. Each user says whether the text is a whole value or its beginning.

@@ -3,7 +3,9 @@
 mod abuse;
 mod cache;
 mod causes;
+mod check_fault;
 mod coding;
+mod countries;
 mod encode;
 mod ext_authz;
 mod ext_proc;
@@ -21,6 +23,7 @@ mod registry;
 mod rule_cells;
 mod sample;
 mod series;
+mod sign_ins;
 mod stream;
 mod tokens;
 mod upstream;
@@ -30,6 +33,7 @@ mod worker_cells;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use cache::{CacheTotals, DiskFigures};
+pub use check_fault::CheckFault;
 pub use coding::{CodingCells, Recoding};
 pub use encode::CONTENT_TYPE;
 pub use ext_authz::AuthzResult;
@@ -42,6 +46,7 @@ pub use overload::{ClusterOverload, EndpointOverload, OverloadCells, PRIORITIES,
 pub use recorder::Recorder;
 pub use registry::{Judged, Orphan, Process, Registry};
 pub use sample::{Sample, UpstreamSample};
+pub use sign_ins::SignIns;
 pub use stream::{StreamCells, StreamCounter, StreamName};
 pub use upstream::{EndpointCells, Failure, PortCells};
 pub use view::{

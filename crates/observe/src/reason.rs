@@ -77,6 +77,7 @@ reasons! {
         "misdirected" => Misdirected, "The TLS connection is for another host: one with other client certificates, or of another listener.";
         "header_denied" => HeaderDenied, "The User-Agent or Referer is blocked for all hosts.";
         "address_denied" => AddressDenied, "The client's address is not allowed by the route or by the whole proxy.";
+        "place_denied" => PlaceDenied, "The client's country or autonomous system is not allowed by the route.";
         "firewall_denied" => FirewallDenied, "A rule of the route's web application firewall refused the request or its response.";
         "firewall_exhausted" => FirewallExhausted, "The rules of the route's web application firewall would take too much CPU time for the request or its response.";
         "rate_limit" => RateLimit, "The client exceeds its rate limit.";

@@ -186,6 +186,8 @@ pub(crate) const KEY_TEXTS_MAX: usize = 8;
 pub(crate) const SUBREQUEST_BODY_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the answer of an authorization service, without its head.
 pub(crate) const AUTHZ_ANSWER_BYTES_MAX: usize = 64 << 10;
+/// Time for which the answer of an authorization service is cached, whatever it says.
+pub(crate) const AUTHZ_CACHE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Bytes of a head that an external processor has changed, and of the fields of a response that it gives.
 pub(crate) const PROCESSED_HEAD_BYTES_MAX: usize = 64 << 10;
 /// Calls of auth services for one request, where connections fail.
@@ -298,6 +300,14 @@ pub(crate) const REPLICA_PURGE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Purges that wait for the worker that sends them to the other replicas.
 pub(crate) const ANNOUNCEMENTS_WAITING_MAX: usize = 8;
 
+/// Health checks that a worker makes at a time; others wait for one to end.
+pub(crate) const HEALTH_CHECKS_MAX: usize = 256;
+/// Time without another prompted health check of an endpoint after one that has passed.
+pub(crate) const HEALTH_CHECK_PROMPTED_GAP: Duration = Duration::from_millis(250);
+/// Time for which requests wait for a sign of life of an endpoint before it is checked.
+pub(crate) const HEALTH_CHECK_SILENCE: Duration = Duration::from_millis(250);
+/// Bytes of the content of a gRPC health response.
+pub(crate) const HEALTH_RESPONSE_BYTES_MAX: usize = 4096;
 /// Range of `Retry-After` in refusals because of overload, in seconds: each refusal has a random one.
 pub(crate) const RETRY_AFTER_SECONDS_MAX: usize = 3;
 

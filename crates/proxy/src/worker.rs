@@ -3,6 +3,7 @@
 //! Nothing in here is shared with other workers except the idle upstream connections, which another may
 //! take.
 
+mod last_place;
 mod log;
 mod notices;
 mod offline;
@@ -50,7 +51,9 @@ use crate::replicas::Peers;
 use crate::store::Cache;
 use crate::store::forms::Forms;
 use crate::tls_cells::TlsCells;
+use crate::upstream::checks::{Checkers, GroupKey};
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
+pub(crate) use last_place::LastPlace;
 pub(crate) use log::Log;
 pub(crate) use notices::Notices;
 pub(crate) use parts::{SharedParts, WorkerParts};
@@ -72,6 +75,8 @@ pub(crate) struct Worker {
     pub(crate) abuse: AbuseCounter,
     /// Slots for delayed requests of abusive clients.
     pub(crate) delayed: Permits,
+    /// The values of the last address that was looked up in the databases.
+    pub(crate) last_place: LastPlace,
     /// Room for bodies that are read whole, shared by all workers.
     pub(crate) bodies: Arc<BodyStore>,
     /// Cached responses, shared by all workers; none without a cache.
@@ -92,6 +97,8 @@ pub(crate) struct Worker {
     pub(crate) tls_cells: TlsCells,
     /// Slots for mirrored requests.
     pub(crate) mirrors: Permits,
+    /// The health checks that this worker makes.
+    pub(crate) checkers: Checkers,
     pub(crate) recorder: RefCell<Recorder>,
     /// Labels for requests without a route.
     pub(crate) no_labels: Arc<Labels>,
@@ -143,6 +150,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) tls_listeners: Arc<TlsListeners>,
     /// By id; there may be gaps.
     clusters: Vec<Option<Rc<Upstream>>>,
+    /// Places of the clusters whose endpoints are checked.
+    checked: Vec<usize>,
     /// Whether the access log's format asks for fields of the response.
     pub(crate) logs_response_headers: bool,
     /// Whether the access log's format asks for the body of the request.
@@ -176,6 +185,7 @@ impl Worker {
             handshakes: HandshakeLimiter::default(),
             abuse: AbuseCounter::new(&shared.clients.abuse),
             delayed: Permits::new(ABUSE_DELAYED_MAX),
+            last_place: LastPlace::default(),
             clients: shared.clients,
             bodies: shared.bodies,
             cache: shared.cache,
@@ -187,6 +197,7 @@ impl Worker {
             files: shared.files,
             tls_cells: TlsCells::default(),
             mirrors: Permits::new(MIRRORS_MAX),
+            checkers: Checkers::default(),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: parts.log,
@@ -231,6 +242,30 @@ impl Worker {
         let previous = self.config();
         self.pool.configure(&next.snapshot.settings.upstream);
         let config = WorkerConfig::new(next, Some(&previous));
+        self.change_to(config, &previous);
+    }
+
+    /// Makes the clusters anew of which health checks have other endpoints left out than before.
+    #[cold]
+    pub(crate) fn apply_checks(&self) {
+        let previous = self.config();
+        if let Some(config) = previous.with_present_checks() {
+            self.change_to(config, &previous);
+        }
+    }
+
+    /// Checks the endpoints of the present configuration that fall to this worker.
+    pub(crate) fn follow_checks(self: &Rc<Self>) {
+        let config = self.config();
+        Checkers::follow(self, config.snapshot.clusters().map(|(_, cluster)| cluster));
+    }
+
+    /// Whether this worker checks a group of endpoints.
+    pub(crate) fn has_share(&self, of: &GroupKey) -> bool {
+        of.worker(self.share.of) == self.share.index
+    }
+
+    fn change_to(&self, config: WorkerConfig, previous: &WorkerConfig) {
         let gone: Vec<_> = previous.gone_from(&config).collect();
         // A cluster's replacement is prepared before the cluster leaves, so that endpoints of both keep
         // their connections.
@@ -486,7 +521,42 @@ impl WorkerConfig {
         let logs_response_headers =
             template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
         let logs_request_bodies = template.variables().any(|one| *one == Variable::RequestBody);
-        Self { snapshot, tls_listeners, clusters, logs_response_headers, logs_request_bodies }
+        let is_checked = |upstream: &Option<Rc<Upstream>>| {
+            upstream.as_ref().is_some_and(|upstream| upstream.model.health_check.is_some())
+        };
+        let checked = (0..clusters.len()).filter(|&at| is_checked(&clusters[at])).collect();
+        Self { snapshot, tls_listeners, clusters, checked, logs_response_headers, logs_request_bodies }
+    }
+
+    /// The clusters that are in use and whose endpoints are checked.
+    fn checked(&self) -> impl Iterator<Item = (usize, &Upstream, &Cluster)> {
+        self.checked.iter().filter_map(|&at| {
+            let upstream = self.clusters[at].as_deref()?;
+            Some((at, upstream, upstream.ready.get()?))
+        })
+    }
+
+    /// The same configuration without the endpoints that fail their health checks at present; none where it
+    /// has just these already.
+    fn with_present_checks(&self) -> Option<Self> {
+        let outdated = self.checked().filter(|(_, upstream, cluster)| cluster.is_outdated(&upstream.model));
+        let outdated: Vec<_> =
+            outdated.map(|(at, old, _)| (at, Upstream::new(&old.model, old.state.get().cloned()))).collect();
+        if outdated.is_empty() {
+            return None;
+        }
+        let mut clusters = self.clusters.clone();
+        for (at, upstream) in outdated {
+            clusters[at] = Some(upstream);
+        }
+        Some(Self {
+            snapshot: Arc::clone(&self.snapshot),
+            tls_listeners: Arc::clone(&self.tls_listeners),
+            clusters,
+            checked: self.checked.clone(),
+            logs_response_headers: self.logs_response_headers,
+            logs_request_bodies: self.logs_request_bodies,
+        })
     }
 
     /// The clusters that another configuration does not have, or has in another form.

@@ -43,6 +43,10 @@ impl Needs {
     pub const AUTHZ_BODY: Self = Self(1 << 13);
     /// An external processor.
     pub const PROCESSOR: Self = Self(1 << 14);
+    /// Replacements of texts in the content of responses.
+    pub const REPLACEMENTS: Self = Self(1 << 15);
+    /// Counts of requests by the client's country, by the settings.
+    pub const COUNTRIES: Self = Self(1 << 16);
     /// All features: those of a request whose route is not known.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -81,10 +85,12 @@ impl Needs {
     ]);
 
     /// The features that report a request beside metrics and access log.
-    pub const REPORTS: Self = Self::any_of(&[Self::TRACING, Self::FIREWALL, Self::PROCESSOR]);
+    pub const REPORTS: Self =
+        Self::any_of(&[Self::TRACING, Self::FIREWALL, Self::PROCESSOR, Self::COUNTRIES]);
 
     /// The features that may read a response before its client is given any of it.
-    pub const RESPONSE_READERS: Self = Self::any_of(&[Self::CACHE, Self::FIREWALL, Self::PROCESSOR]);
+    pub const RESPONSE_READERS: Self =
+        Self::any_of(&[Self::CACHE, Self::FIREWALL, Self::PROCESSOR, Self::REPLACEMENTS]);
 
     /// The features that may read the body of a request before its endpoint is selected.
     pub const BODY_READERS: Self = Self::any_of(&[Self::FIREWALL, Self::AUTHZ_BODY]);
@@ -134,6 +140,10 @@ impl Needs {
             .with(Self::UPSTREAM_HEAD, forward.head.is_some())
             .with(Self::CACHE, forward.cache.is_some())
             .with(Self::RESPONSE_POLICY, forward.transfer.response.is_some())
+            .with(
+                Self::REPLACEMENTS,
+                forward.transfer.response.as_ref().is_some_and(|policy| policy.replacements.is_some()),
+            )
     }
 
     /// The features that the settings ask for on all routes.
@@ -141,6 +151,7 @@ impl Needs {
         Self::default()
             .with(Self::HEADS, settings.heads.is_some())
             .with(Self::BLOCKED_HEADERS, settings.blocked_headers.is_some())
+            .with(Self::COUNTRIES, settings.counts_countries)
     }
 
     fn with(self, feature: Self, is_used: bool) -> Self {
@@ -214,6 +225,9 @@ mod tests {
     fn groups_say_where_a_feature_is_entered() {
         assert!(Needs::BEFORE_BACKEND.has_any(Needs::ACCESS) && !Needs::BEFORE_BACKEND.has_any(Needs::CACHE));
         assert!(!Needs::REQUEST_HEAD.has_any(Needs::RESPONSE_POLICY));
+        assert!(
+            Needs::RESPONSE_READERS.has_any(Needs::PROCESSOR) && Needs::REPORTS.has_any(Needs::PROCESSOR)
+        );
         assert!(Needs::ALL.has_any(Needs::TRACING) && !Needs::default().has_any(Needs::ALL));
     }
 }

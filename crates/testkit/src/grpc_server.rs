@@ -25,7 +25,7 @@ pub struct GrpcServer {
     accepting: JoinHandle<()>,
 }
 
-/// What is done with a message.
+/// The reaction to a message.
 #[derive(Clone, Debug)]
 pub enum GrpcReply {
     /// Another message goes back.

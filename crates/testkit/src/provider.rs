@@ -1,5 +1,5 @@
-//! A provider of `OpenID Connect` on this machine: document, keys and token endpoint over HTTP. Its users sign in
-//! by a call of the test, and its clock, its claims and its faults are the test's.
+//! A provider of `OpenID Connect` on this machine: document, keys and token endpoint over HTTP. Its users
+//! sign in by a call of the test, and its clock, its claims and its faults are the test's.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -41,6 +41,8 @@ struct State {
     lifetime: u64,
     is_away: bool,
     is_held: bool,
+    /// ID tokens have the user's `sub` alone; the rest is at the userinfo endpoint.
+    is_thin: bool,
     /// The sign-ins whose codes have not been redeemed.
     codes: HashMap<String, SignIn>,
     /// The sessions of refresh tokens. One that was used has none.
@@ -79,6 +81,7 @@ impl Provider {
             lifetime: 300,
             is_away: false,
             is_held: false,
+            is_thin: false,
             codes: HashMap::new(),
             refresh_tokens: HashMap::new(),
             ended: Vec::new(),
@@ -98,12 +101,14 @@ impl Provider {
         format!("http://{}", self.address)
     }
 
-    /// The user signs in at the page to which a client was sent. Returns the URL to which the user is sent back.
+    /// The user signs in at the page to which a client was sent. Returns the URL to which the user is sent
+    /// back.
     pub fn sign_in(&self, location: &str) -> String {
         let mut state = self.shared.lock();
         let query = location.strip_prefix(&format!("{}/auth?", state.issuer));
         let pairs = pairs(query.unwrap_or_else(|| panic!("not the page of the provider: {location}")));
-        let value = |name: &str| pairs.get(name).cloned().unwrap_or_else(|| panic!("no {name} in {location}"));
+        let value =
+            |name: &str| pairs.get(name).cloned().unwrap_or_else(|| panic!("no {name} in {location}"));
         assert_eq!((value("response_type"), value("client_id")), ("code".to_owned(), CLIENT.0.to_owned()));
         assert_eq!(value("code_challenge_method"), "S256");
         assert!(value("scope").split(' ').any(|scope| scope == "openid"), "{location}");
@@ -111,8 +116,7 @@ impl Provider {
         let (code, sid) = (format!("code-{}", state.count), format!("sid-{}", state.count));
         let redirect_uri = value("redirect_uri");
         let answer = format!("{redirect_uri}?code={code}&state={}", value("state"));
-        let sign_in =
-            SignIn { nonce: value("nonce"), challenge: value("code_challenge"), redirect_uri, sid };
+        let sign_in = SignIn { nonce: value("nonce"), challenge: value("code_challenge"), redirect_uri, sid };
         state.codes.insert(code, sign_in);
         answer
     }
@@ -147,6 +151,12 @@ impl Provider {
     /// Sets the claims of its user.
     pub fn set_claims(&self, claims: Value) {
         self.shared.lock().claims = claims;
+    }
+
+    /// Gives no claims of the user in ID tokens, but at the userinfo endpoint, which has to be set before it
+    /// is asked for its document.
+    pub fn set_thin(&self) {
+        self.shared.lock().is_thin = true;
     }
 
     /// Signs with another key from now on, and publishes that one alone.
@@ -233,11 +243,13 @@ impl Shared {
             "/.well-known/openid-configuration" => ("200 OK", state.document()),
             "/keys" => ("200 OK", state.key_set()),
             "/token" => state.tokens(&head, &body),
+            "/userinfo" if head.contains("Bearer opaque") => ("200 OK", state.claims.clone()),
             _ => ("404 Not Found", Value::Null),
         };
         drop(state);
         let text = answer.to_string();
-        let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}", text.len());
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}", text.len());
         let _ = stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n{text}").as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
     }
@@ -246,14 +258,18 @@ impl Shared {
 impl State {
     fn document(&self) -> Value {
         let url = |path: &str| format!("{}{path}", self.issuer);
-        json!({
+        let mut document = json!({
             "issuer": self.issuer,
             "authorization_endpoint": url("/auth"),
             "token_endpoint": url("/token"),
             "jwks_uri": url("/keys"),
             "end_session_endpoint": url("/end"),
             "response_types_supported": ["code"],
-        })
+        });
+        if self.is_thin {
+            document["userinfo_endpoint"] = url("/userinfo").into();
+        }
+        document
     }
 
     fn key_set(&self) -> Value {
@@ -267,7 +283,8 @@ impl State {
     fn tokens(&mut self, head: &str, body: &str) -> (&'static str, Value) {
         const BAD: &str = "400 Bad Request";
         let basic = STANDARD.encode(format!("{}:{}", CLIENT.0, CLIENT.1.replace(':', "%3A")));
-        if !head.to_ascii_lowercase().contains(&format!("authorization: basic {basic}").to_ascii_lowercase()) {
+        if !head.to_ascii_lowercase().contains(&format!("authorization: basic {basic}").to_ascii_lowercase())
+        {
             return ("401 Unauthorized", json!({"error": "invalid_client"}));
         }
         let refused = || (BAD, json!({"error": "invalid_grant"}));
@@ -300,7 +317,7 @@ impl State {
         self.count += 1;
         let refresh_token = format!("refresh-{}", self.count);
         self.refresh_tokens.insert(refresh_token.clone(), Some(sid.clone()));
-        let mut claims = self.claims.clone();
+        let mut claims = if self.is_thin { json!({"sub": self.claims["sub"]}) } else { self.claims.clone() };
         claims["sid"] = sid.into();
         if let Some(nonce) = nonce {
             claims["nonce"] = nonce.into();

@@ -166,7 +166,8 @@ impl Canned {
         Self::choosing_at(IpAddr::V4(Ipv4Addr::LOCALHOST), answer)
     }
 
-    fn choosing_at(address: IpAddr, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+    /// The same, listening at this address.
+    pub fn choosing_at(address: IpAddr, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("a free port");
         let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared {

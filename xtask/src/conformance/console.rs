@@ -52,7 +52,7 @@ pub(super) fn run(stage: &Stage) -> Result<String> {
 }
 
 /// Where a program is.
-fn program(name: &str) -> Option<PathBuf> {
+pub(super) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

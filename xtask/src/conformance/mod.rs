@@ -9,6 +9,7 @@ mod h2spec;
 mod hpack;
 mod http_cache;
 mod monitoring;
+mod oidc;
 mod php;
 mod stage;
 mod suites;
@@ -58,6 +59,8 @@ enum Suite {
     Challenges,
     /// The console in a real browser.
     Console,
+    /// Sign-in at npm's oidc-provider, by a client of its own and by a real browser.
+    Oidc,
     /// A real Prometheus: rules, and every query of our dashboards and of ingress-nginx's.
     Monitoring,
 }
@@ -78,6 +81,7 @@ impl Suite {
             Self::Subpath => applications::subpath(stage),
             Self::Challenges => applications::challenges(stage),
             Self::Console => console::run(stage),
+            Self::Oidc => oidc::run(stage),
             Self::Monitoring => monitoring::run(stage),
         }
     }

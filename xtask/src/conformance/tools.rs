@@ -42,6 +42,7 @@ impl Tools {
         tools.fetch_node("hpack", "hpack", "hpack")?;
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
         tools.fetch_node("console", "console", "playwright-core")?;
+        tools.fetch_node("oidc", "oidc", "oidc-provider")?;
         if tools.php_fpm().is_err() {
             tools.fetch_debian("php", "php-fpm")?;
         }

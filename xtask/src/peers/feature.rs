@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::decider::Decider;
 use super::{contents, tokens};
 use crate::ask::{Answer, Question};
 use crate::backend::Backend;
@@ -42,6 +43,9 @@ pub(crate) struct Case {
     /// The Services that it needs besides.
     #[serde(skip_serializing)]
     pub(super) services: Vec<String>,
+    /// The service that decides about each request.
+    #[serde(skip_serializing)]
+    pub(super) decider: Option<Decider>,
     /// How many requests these get for each that is answered: the least, and the most.
     #[serde(skip_serializing)]
     pub(super) asked_besides: [f64; 2],

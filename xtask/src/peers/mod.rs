@@ -5,6 +5,7 @@
 
 pub(crate) mod certificate;
 mod contents;
+mod decider;
 mod feature;
 mod figures;
 mod measure;

@@ -58,6 +58,8 @@ pub(super) struct Reviewed {
     window_begin: Option<Moment>,
     /// Reviews in a row that found the endpoint slow.
     slow_reviews: u32,
+    /// Begin of the ejection.
+    began: Option<Moment>,
     /// End of the ejection, after which probes are sent.
     until: Option<Moment>,
     /// When the probe in flight was sent.
@@ -281,6 +283,24 @@ impl HealthRecord {
         });
     }
 
+    /// Whether requests have been waiting for a response for so long, without any sign of life.
+    pub fn is_silent_for(&self, time: Duration, now: Moment) -> bool {
+        let (unanswered, silence) = self.silence(now);
+        unanswered > 0 && silence >= time
+    }
+
+    /// Ends the time of an ejection that began before `since`: health checks have passed since then, so that
+    /// probes begin at once.
+    pub fn note_checks_passed(&self, since: Moment, now: Moment) {
+        self.change(|reviewed| {
+            if reviewed.began.is_some_and(|began| began < since)
+                && reviewed.until.is_some_and(|end| end > now)
+            {
+                reviewed.until = Some(now);
+            }
+        });
+    }
+
     /// Whether a probe is due: a request that finds out whether the endpoint is healthy again. One is in
     /// flight at a time, once the time of the ejection is over.
     pub fn is_probe_due(&self, now: Moment) -> bool {
@@ -315,7 +335,7 @@ impl HealthRecord {
         }
     }
 
-    fn readmit(&self, now: Moment) {
+    pub(super) fn readmit(&self, now: Moment) {
         self.is_ejected.set(false);
         self.cells.ejected.dec();
         for cell in [&self.requests, &self.errors, &self.samples, &self.in_row, &self.faults_in_row] {
@@ -333,6 +353,7 @@ impl HealthRecord {
 impl Reviewed {
     fn begin_ejection(&mut self, now: Moment, random: &Random) {
         let time = (EJECTION_FIRST * (1 << self.level.min(16))).min(EJECTION_MAX);
+        self.began = Some(now);
         // Jitter: workers that ejected the endpoint together do not probe it together.
         self.until = Some(now.after(time.mul_f64(0.9 + 0.2 * random.chance())));
         self.level = (self.level + 1).min(EJECTION_LEVELS);

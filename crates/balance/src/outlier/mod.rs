@@ -75,6 +75,9 @@ pub struct Outliers {
     /// The longest silence of an endpoint with requests in flight that is not suspicious; none while
     /// latencies are unknown.
     silence_max: Cell<Option<Duration>>,
+    /// Endpoints of the cluster that are out of use by their health checks, and not among those that are
+    /// reviewed.
+    checked_out: Cell<usize>,
 }
 
 /// Requests, and the errors among them, over some time.
@@ -118,7 +121,10 @@ impl Outliers {
     ) {
         if of.is_ejected() {
             self.judge_probe(of, observed, now, random);
-        } else if observed.outcome != Outcome::Good && is_failing(of, all.clone()) && has_room(all.clone()) {
+        } else if observed.outcome != Outcome::Good
+            && is_failing(of, all.clone())
+            && self.has_room(all.clone())
+        {
             of.eject(now, random);
         }
         if of.is_due(now) {
@@ -172,6 +178,31 @@ impl Outliers {
         unanswered >= OUTLIER_SILENT_MIN && self.silence_max.get().is_some_and(|max| silence > max)
     }
 
+    /// Records how many endpoints of the cluster are out of use by their health checks, beside `all`.
+    /// Ejections end where less than half of the endpoints would be left in use.
+    pub fn note_checked_out<'s>(
+        &self,
+        checked_out: usize,
+        all: &(impl Iterator<Item = &'s HealthRecord> + Clone),
+        now: Moment,
+    ) {
+        self.checked_out.set(checked_out);
+        let (count, mut ejected) = counts(all.clone());
+        for one in all.clone().filter(|one| one.is_ejected()) {
+            if 2 * (ejected + checked_out) <= count + checked_out {
+                break;
+            }
+            one.readmit(now);
+            ejected -= 1;
+        }
+    }
+
+    /// Whether one more endpoint may be ejected: half of them stay in use at least.
+    fn has_room<'s>(&self, all: impl Iterator<Item = &'s HealthRecord>) -> bool {
+        let (checked_out, (count, ejected)) = (self.checked_out.get(), counts(all));
+        2 * (ejected + 1 + checked_out) <= count + checked_out
+    }
+
     /// Compares the endpoints with each other, and ejects those that are slow or have many errors.
     fn review<'s>(
         &self,
@@ -201,7 +232,7 @@ impl Outliers {
             let is_slow = is_slow.or_else(|| self.is_hanging(one, now).then_some(true));
             let is_outlier =
                 one.note_slow(is_slow) >= OUTLIER_SLOW_REVIEWS || self.has_many_errors(one.reviewed());
-            if is_outlier && has_room(all.clone()) {
+            if is_outlier && self.has_room(all.clone()) {
                 one.eject(now, random);
             }
         }
@@ -244,6 +275,11 @@ fn is_failing<'s>(of: &HealthRecord, all: impl Iterator<Item = &'s HealthRecord>
     is_alone || f64::from(in_row) * -share.log10() >= ODDS_DIGITS
 }
 
+/// The number of endpoints, and of the ejected ones among them.
+fn counts<'s>(all: impl Iterator<Item = &'s HealthRecord>) -> (usize, usize) {
+    all.fold((0, 0), |(count, ejected), one| (count + 1, ejected + usize::from(one.is_ejected())))
+}
+
 impl Counts {
     fn add(&mut self, other: Self) {
         self.requests += other.requests;
@@ -266,13 +302,6 @@ impl Reviewed {
         let (latency, at) = self.latency?;
         (now.since(at) <= OUTLIER_AGE_MAX).then_some(latency)
     }
-}
-
-/// Whether one more endpoint may be ejected: half of them stay at least.
-fn has_room<'s>(all: impl Iterator<Item = &'s HealthRecord>) -> bool {
-    let (count, ejected) =
-        all.fold((0, 0), |(count, ejected), one| (count + 1, ejected + usize::from(one.is_ejected())));
-    2 * (ejected + 1) <= count
 }
 
 /// The median, of an even number the lower of the two in the middle; none where there is only one.

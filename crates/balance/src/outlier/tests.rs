@@ -387,3 +387,33 @@ fn statuses_count_against_endpoints_as_far_as_these_are_the_cause() {
         assert_eq!(Outcome::of_status(status), outcome, "{status}");
     }
 }
+
+#[test]
+fn health_checks_and_ejections_leave_half_of_the_endpoints_together() {
+    let (clock, random) = (Clock::new(Clock::begin()), Random::seeded(1));
+    let records: Vec<_> = (0..4).map(|_| HealthRecord::new(Arc::default())).collect();
+    let (outliers, all) = (Outliers::default(), records.iter());
+    let ejected = || records.iter().filter(|record| record.is_ejected()).count();
+    records[0].eject(clock.now(), &random);
+    records[1].eject(clock.now(), &random);
+    // Four endpoints beside one that is out by its checks: two ejected ones leave two of five.
+    outliers.note_checked_out(1, &all, clock.now());
+    assert_eq!(ejected(), 1);
+    assert!(!outliers.has_room(records.iter()));
+    outliers.note_checked_out(0, &all, clock.now());
+    assert!(outliers.has_room(records.iter()) && ejected() == 1);
+}
+
+#[test]
+fn passed_health_checks_end_the_time_of_an_ejection_that_began_before_them() {
+    let (clock, random) = (Clock::new(Clock::begin()), Random::seeded(1));
+    let record = HealthRecord::new(Arc::default());
+    let long_before = clock.now();
+    clock.advance(Duration::from_secs(1));
+    record.eject(clock.now(), &random);
+    record.note_checks_passed(long_before, clock.now());
+    assert!(!record.is_probe_due(clock.now()), "it passed before it was ejected");
+    clock.advance(Duration::from_millis(100));
+    record.note_checks_passed(clock.now(), clock.now());
+    assert!(record.is_ejected() && record.is_probe_due(clock.now()), "requests decide whether it returns");
+}

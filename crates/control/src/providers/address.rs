@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::Uri;
 use ipnet::IpNet;
@@ -76,6 +77,14 @@ impl fmt::Display for Url {
         let scheme = if self.is_encrypted { "https" } else { "http" };
         write!(formatter, "{scheme}://{}{}", self.authority(), self.target)
     }
+}
+
+/// What is fetched, and from whom.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) url: Url,
+    /// Certificates of authorities as PEM, in place of the machine's.
+    pub(crate) authority: Option<Arc<[u8]>>,
 }
 
 /// Whether a name is that of a Service: `name.namespace.svc`, with or without the cluster's domain.

@@ -19,8 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::Place;
-use super::address::{Reach, Url};
+use super::address::{Place, Reach, Url};
 use crate::certificate::authorities_of_system;
 
 /// Longest time for a question, from the look-up of the name to the last byte.
@@ -43,7 +42,7 @@ pub(crate) struct Client {
     tls: Mutex<Option<Arc<ClientConfig>>>,
 }
 
-/// An answer.
+/// An answer of a provider.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,

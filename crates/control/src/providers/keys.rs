@@ -9,8 +9,9 @@ use http::header::CACHE_CONTROL;
 use identity::{KeySet, KeySource, Origin};
 use tokio::time::Instant;
 
+use super::address::Place;
 use super::client::Answer;
-use super::{Place, Shared};
+use super::shared::Shared;
 
 /// Least time between fetches that nobody requests.
 const KEPT_MIN: Duration = Duration::from_mins(1);
@@ -30,10 +31,25 @@ const RETRY_MAX: Duration = Duration::from_mins(1);
 /// Time between looks at whether anybody still has the source.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
+/// The keys at a place, which are fetched from now on.
+pub(super) fn fetched(shared: &Arc<Shared>, place: Place) -> Arc<KeySource> {
+    let mut state = shared.lock();
+    if let Some(known) = state.sources.get(&place).and_then(Weak::upgrade) {
+        return known;
+    }
+    let source = Arc::new(KeySource::fetched(place.url.to_string()));
+    let weak = Arc::downgrade(&source);
+    state.sources.insert(place.clone(), Weak::clone(&weak));
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move { follow(&shared, &place, &weak).await });
+    source
+}
+
 /// Keeps a source filled until nobody else has it. There is one fetch at a time.
 pub(super) async fn follow(shared: &Shared, place: &Place, source: &Weak<KeySource>) {
     let mut failures = 0;
     while let Some(source) = source.upgrade() {
+        source.begin();
         let fetched = shared.client.get(place).await.and_then(|answer| read(&answer));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let count = if fetched.is_ok() { &shared.fetched } else { &shared.failed };

@@ -9,12 +9,12 @@
 mod address;
 pub(crate) mod client;
 mod keys;
+mod shared;
 mod sign_in;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use identity::KeySource;
 use identity::keys::Condition;
@@ -22,16 +22,8 @@ use identity::oidc::provider::{Provider, Settings};
 
 use crate::options::Options;
 use address::Reach;
-pub(crate) use address::Url;
-use client::Client;
-
-/// What is fetched, and from whom.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub(crate) url: Url,
-    /// Certificates of authorities as PEM, in place of the machine's.
-    pub(crate) authority: Option<Arc<[u8]>>,
-}
+pub(crate) use address::{Place, Url};
+use shared::Shared;
 
 /// The providers of a configuration.
 #[derive(Clone, Default)]
@@ -39,24 +31,6 @@ pub struct Providers {
     shared: Arc<Shared>,
     /// For objects that are only examined: what they need is not fetched.
     is_review: bool,
-}
-
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    client: Client,
-    fetched: AtomicU64,
-    failed: AtomicU64,
-}
-
-#[derive(Default)]
-struct State {
-    sources: HashMap<Place, Weak<KeySource>>,
-    /// Providers at which people sign in.
-    sign_ins: Vec<Weak<Provider>>,
-    new_sign_ins: Vec<Weak<Provider>>,
-    /// Sources for which no task has been started.
-    new: Vec<(Place, Weak<KeySource>)>,
 }
 
 impl Providers {
@@ -86,11 +60,6 @@ impl Providers {
         for provider in std::mem::take(&mut self.shared.lock().new_sign_ins) {
             tokio::spawn(sign_in::follow(Arc::clone(&self.shared), provider));
         }
-        self.start_new();
-    }
-
-    /// Starts to fetch the sources that are new.
-    fn start_new(&self) {
         let new = std::mem::take(&mut self.shared.lock().new);
         for (place, source) in new {
             if source.strong_count() > 0 {
@@ -135,25 +104,6 @@ impl Providers {
             sources.map(|source| (source.name().to_owned(), source.condition())).collect();
         conditions.sort_by(|one, other| one.0.cmp(&other.0));
         conditions
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Forgets a source that nobody but its task has, and returns whether that was so. Nobody can get hold of
-    /// the source meanwhile.
-    fn forget_unused(&self, place: &Place, source: &Arc<KeySource>) -> bool {
-        let mut state = self.lock();
-        if Arc::strong_count(source) > 1 {
-            return false;
-        }
-        if state.sources.get(place).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(source))) {
-            state.sources.remove(place);
-        }
-        true
     }
 }
 

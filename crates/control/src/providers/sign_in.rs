@@ -23,11 +23,13 @@ use identity::oidc::provider::{Answer, Ask, Provider, Question, Settings};
 use identity::oidc::session::Session;
 use identity::oidc::tokens::{Expected, Failure, Granted, Tokens, check_claims};
 use identity::{Algorithms, KeySource, Token};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::keys::spread;
-use super::{Place, Providers, Shared, Url};
+use super::address::{Place, Url};
+use super::client;
+use super::keys::{fetched, spread};
+use super::shared::Shared;
 use renewals::{Next, Renewals};
 
 /// Time after which the document is read again.
@@ -46,6 +48,12 @@ const LEEWAY: u64 = 120;
 /// it one after another.
 const AWAY_TIME: Duration = Duration::from_secs(3);
 
+/// Most requests to the provider at a time; others wait for them.
+const REQUESTS_MAX: usize = 64;
+
+/// Most logout tokens whose signature is checked within a second. Anybody may send some.
+const LOGOUTS_MAX: u32 = 50;
+
 /// Longest wait for a key that is not known yet.
 const KEY_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -61,6 +69,9 @@ struct Task {
     keys: Mutex<Option<Arc<KeySource>>>,
     renewals: Mutex<Renewals>,
     away_until: Mutex<Option<Instant>>,
+    requests: Semaphore,
+    /// The present second, and the logout tokens in it.
+    logouts: Mutex<(u64, u32)>,
 }
 
 /// Answers the questions of workers to a provider, until nobody has it any more.
@@ -80,6 +91,8 @@ pub(super) async fn follow(shared: Arc<Shared>, provider: Weak<Provider>) {
         keys: Mutex::default(),
         renewals: Mutex::default(),
         away_until: Mutex::default(),
+        requests: Semaphore::new(REQUESTS_MAX),
+        logouts: Mutex::default(),
     };
     let answers = async {
         let mut running = FuturesUnordered::new();
@@ -138,10 +151,7 @@ impl Task {
         }
         let metadata = Metadata::parse(&self.settings.issuer, &answer.body)?;
         let place = self.place(&metadata.jwks_uri)?;
-        let providers = Providers { shared: Arc::clone(&self.shared), is_review: false };
-        let keys = providers.keys(&place);
-        providers.start_new();
-        *lock(&self.keys) = Some(keys);
+        *lock(&self.keys) = Some(fetched(&self.shared, place));
         Ok(metadata)
     }
 
@@ -152,23 +162,24 @@ impl Task {
     async fn answer(&self, Question { ask, reply }: Question) {
         match ask {
             Ask::Discover => reply.send(self.metadata().await.map(|_| Answer::Done)),
-            Ask::Redeem { code, verifier, nonce, redirect_uri } => {
+            Ask::Redeem { code, verifier, nonce, redirect_uri, wanted } => {
                 let form = [
                     ("grant_type", "authorization_code"),
                     ("code", &code),
                     ("redirect_uri", &redirect_uri),
                     ("code_verifier", &verifier),
                 ];
-                let granted = self.grant(&form, Some(&nonce), None).await;
+                let granted = self.grant(&form, Some(&nonce), None, &wanted).await;
                 reply.send(self.told(granted).map(|granted| Answer::Granted(Arc::new(granted))));
             }
-            Ask::Renew(session) => {
+            Ask::Renew { session, wanted } => {
                 if self.is_away() {
-                    return reply.send(Err(Failure::Away("the provider could not be asked just now".to_owned())));
+                    return reply
+                        .send(Err(Failure::Away("the provider could not be asked just now".to_owned())));
                 }
                 let next = lock(&self.renewals).next(&session, reply, now());
                 if let Next::Ask(refresh_token) = next {
-                    self.renew(&session, &refresh_token).await;
+                    self.renew(&session, &refresh_token, &wanted).await;
                 }
             }
             Ask::Logout(token) => reply.send(self.end(&token).await.map(|()| Answer::Done)),
@@ -176,9 +187,9 @@ impl Task {
     }
 
     /// Renews a session, for all who wait for it.
-    async fn renew(&self, session: &Session, refresh_token: &str) {
+    async fn renew(&self, session: &Session, refresh_token: &str, wanted: &[String]) {
         let form = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
-        let granted = self.grant(&form, None, session.text("sub")).await;
+        let granted = self.grant(&form, None, session.text("sub"), wanted).await;
         let granted = self.told(granted);
         let is_away = matches!(granted, Err(Failure::Away(_) | Failure::Wrong(_)));
         *lock(&self.away_until) = is_away.then(|| Instant::now() + AWAY_TIME);
@@ -231,25 +242,75 @@ impl Task {
         known().ok_or_else(|| Failure::Away("the provider's document is not known".to_owned()))
     }
 
+    async fn send(
+        &self,
+        place: &Place,
+        request: Result<Request<Bytes>, http::Error>,
+    ) -> Result<client::Answer, Failure> {
+        // The semaphore is never closed.
+        let _turn = self.requests.acquire().await;
+        self.shared.client.send(place, request).await.map_err(Failure::Away)
+    }
+
     /// Asks the token endpoint, and checks what it gives.
     async fn grant(
         &self,
         form: &[(&str, &str)],
         nonce: Option<&str>,
         subject: Option<&str>,
+        wanted: &[String],
     ) -> Result<Granted, Failure> {
         let metadata = self.metadata().await?;
         let place = self.place(&metadata.token_endpoint).map_err(Failure::Wrong)?;
         let request = self.request(&place, form, metadata.authentication);
-        let answer = self.shared.client.send(&place, request).await.map_err(Failure::Away)?;
+        let answer = self.send(&place, request).await?;
         let tokens = Tokens::parse(answer.status.as_u16(), &answer.body)?;
-        let claims = match &tokens.id_token {
+        let mut claims = match &tokens.id_token {
             Some(token) => Some(self.check(token, &tokens, nonce, subject).await?),
             None if nonce.is_none() => None,
             None => return Err(Failure::Wrong("the token endpoint gave no id_token".to_owned())),
         };
+        if let (Some(claims), Some(access_token)) = (&mut claims, &tokens.access_token) {
+            self.complete(claims, access_token, &metadata, wanted).await?;
+        }
         let Tokens { id_token, refresh_token, seconds, .. } = tokens;
         Ok(Granted { claims, refresh_token, id_token, at: now(), seconds })
+    }
+
+    /// Adds the claims that are needed and that the ID token does not have, if the provider gives them
+    /// elsewhere (`OpenID` Connect Core section 5.3).
+    async fn complete(
+        &self,
+        claims: &mut Object,
+        access_token: &str,
+        metadata: &Metadata,
+        wanted: &[String],
+    ) -> Result<(), Failure> {
+        let Some(endpoint) = &metadata.userinfo_endpoint else { return Ok(()) };
+        if wanted.iter().all(|name| claims.contains_key(name)) {
+            return Ok(());
+        }
+        let place = self.place(endpoint).map_err(Failure::Wrong)?;
+        let request = Request::get(place.url.target.as_str())
+            .header(AUTHORIZATION, format!("Bearer {access_token}"))
+            .body(Bytes::new());
+        let answer = self.send(&place, request).await?;
+        let wrong = |why: String| Failure::Wrong(format!("the userinfo endpoint: {why}"));
+        match answer.status.as_u16() {
+            200 => {}
+            status @ (429 | 500..) => {
+                return Err(Failure::Away(format!("the userinfo endpoint answered {status}")));
+            }
+            status => return Err(wrong(format!("HTTP {status}"))),
+        }
+        let told = identity::json::object(&answer.body).map_err(wrong)?;
+        if told.get("sub") != claims.get("sub") {
+            return Err(wrong("it tells of another user".to_owned()));
+        }
+        for (name, value) in told {
+            claims.entry(name).or_insert(value);
+        }
+        Ok(())
     }
 
     fn request(
@@ -328,11 +389,26 @@ impl Task {
         Ok((parsed.verify(&keys).map_err(wrong)?, algorithm.name()))
     }
 
+    /// Whether another logout token may be looked at within this second.
+    fn may_end(&self) -> bool {
+        let mut logouts = lock(&self.logouts);
+        let now = now();
+        if logouts.0 != now {
+            *logouts = (now, 0);
+        }
+        logouts.1 += 1;
+        logouts.1 <= LOGOUTS_MAX
+    }
+
     /// Ends the sessions of a logout token.
     async fn end(&self, token: &str) -> Result<(), Failure> {
+        if !self.may_end() {
+            return Err(Failure::Away("there are too many logout tokens".to_owned()));
+        }
         let (claims, algorithm) = self.verify(token).await?;
         let token = LogoutToken::read(&claims, &self.expected(algorithm)).map_err(Failure::Refused)?;
-        let provider = self.provider.upgrade().ok_or_else(|| Failure::Away("it is not used any more".to_owned()))?;
+        let provider =
+            self.provider.upgrade().ok_or_else(|| Failure::Away("it is not used any more".to_owned()))?;
         if provider.end_by(&token, now()) {
             Ok(())
         } else {

@@ -11,13 +11,13 @@ use model::overload::Priority;
 use model::template::Template;
 use model::{
     Abuse, AddressSet, Alias, ApiKeys, AppProtocol, AuthzCheck, BasicAuth, Block, CachePolicy, CanaryRules,
-    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ConnectionHeader,
-    Cors, ExternalCheck, Files, Firewall, HostName, Jwt, MirrorCopy, Networks, Oidc, Overload, PathMatch,
-    ProcessorPolicy, RequestFilter, RequestQuota, RetryPolicy, Satisfy, SlashRedirect, Timeouts, TlsRedirect,
-    Tracing, Transfer, UpstreamHead, UpstreamTls,
+    Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ClientPlaces,
+    ConnectionHeader, Cors, ExternalCheck, Files, Firewall, HostName, Jwt, MirrorCopy, Networks, Oidc,
+    Overload, PathMatch, ProcessorPolicy, RequestFilter, RequestQuota, RetryPolicy, Satisfy, SlashRedirect,
+    Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
 };
 
-use super::snippet::OfHost;
+use super::snippet::{OfHost, OwnErrors, PassDraft};
 use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
 use crate::names::{NsName, ObjectRef, PortRef};
@@ -210,6 +210,8 @@ pub(super) struct ErrorsDraft {
     pub(super) spares_endpoints: bool,
     /// An existing Service.
     pub(super) default_backend: Option<NsName>,
+    /// Answers of snippets in place of errors.
+    pub(super) own: OwnErrors,
 }
 
 /// The contents of snippets.
@@ -219,6 +221,8 @@ pub(super) struct ScriptDraft {
     pub(super) location: Option<Arc<Block>>,
     /// The contents of the snippet for all hosts.
     pub(super) global: Option<Arc<OfHost>>,
+    /// Where the snippet of the location sends requests.
+    pub(super) passes: Vec<PassDraft>,
 }
 
 /// A rewrite of the request's path.
@@ -240,6 +244,8 @@ pub(super) struct AccessDraft {
     pub(super) networks: Option<Networks>,
     /// Clients that are refused if no other rule about addresses exists.
     pub(super) blocked: Option<Arc<AddressSet>>,
+    /// Rules by country and autonomous system, beside all rules about addresses.
+    pub(super) places: Option<Arc<ClientPlaces>>,
     pub(super) api_keys: Option<ApiKeys>,
     pub(super) jwt: Option<Arc<Jwt>>,
     pub(super) basic: Option<BasicAuth>,

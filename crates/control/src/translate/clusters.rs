@@ -174,6 +174,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         if protocol.is_unverified() {
             self.problems.extend(draft.unverified.clone());
         }
+        self.problems.extend(draft.health_problem(&protocol));
         protocol
     }
 
@@ -236,7 +237,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
             if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };
-        let protocol = UpstreamProtocol { version, encryption };
+        let protocol = UpstreamProtocol { version, encryption, health_check: None };
         let overrides = &self.inputs.options.endpoints;
         let is_known = |name: &NsName| {
             self.inputs.service(name).is_some() || overrides.iter().any(|given| given.service == *name)
@@ -323,7 +324,7 @@ fn identity(purpose: Purpose, service: &NsName, port: &PortRef) -> String {
 }
 
 fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
-    let Key { service, port, purpose, protocol: UpstreamProtocol { version, encryption }, .. } = key;
+    let Key { service, port, purpose, protocol, .. } = key;
     let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
     let found = match (purpose, port) {
         (Purpose::Auth, PortRef::Number(number)) => {
@@ -346,9 +347,10 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
         if service.namespace.is_empty() { String::new() } else { format!("{}-", service.namespace) };
     let name = format!("{}{namespace}{}-{port}", purpose.prefix(), service.name);
     let identity = identity(*purpose, service, port);
-    let (version, encryption) = (*version, encryption.clone());
+    let UpstreamProtocol { version, encryption, health_check } = protocol.clone();
     endpoints.shrink_to_fit();
-    let cluster = Cluster { name, identity, balance: settings.picks(), version, encryption, endpoints };
+    let balance = settings.picks();
+    let cluster = Cluster { name, identity, balance, version, encryption, endpoints, health_check };
     let is_of_service = !matches!(purpose, Purpose::Auth);
     let is_missing = is_of_service && cluster.endpoints.is_empty() && inputs.service(service).is_none();
     (Made { settings, fault, is_missing, problem: problem.map(Box::new) }, cluster)

@@ -12,6 +12,7 @@ mod canaries;
 mod errors;
 mod guests;
 mod locations;
+mod passes;
 mod routes;
 mod terms;
 
@@ -500,7 +501,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
         let (mut routes, mut origins) = (self.routes, self.origins);
-        sign_in::add_endpoints(&mut routes, &mut origins);
+        let taken = sign_in::add_endpoints(&mut routes, &mut origins);
+        problems.extend(taken.into_iter().map(|taken| taken.problem(self.name)));
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
         let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };

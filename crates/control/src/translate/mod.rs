@@ -46,6 +46,7 @@ use std::time::SystemTime;
 
 use model::Model;
 
+use crate::geoip::Wanted;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::{ConfigMap, Ingress, Sourced};
@@ -83,6 +84,8 @@ pub struct Translation {
     pub certificates: Vec<HostCertificate>,
     /// The results for the status of the Gateway API's objects.
     pub gateway: GatewayReport,
+    /// The databases of addresses that the settings ask for. Their driver puts them into the model.
+    pub geoip: Wanted,
     /// The second since 1970 from which the same objects have another translation, because a certificate
     /// becomes valid or expires; none for never.
     pub valid_until: Option<i64>,

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::template::Template;
-use model::{Access, HostName, HostScript, PathKind, RequestFilter, RequestFilters, Route, Script};
+use model::{Access, HostName, HostScript, Networks, PathKind, RequestFilter, RequestFilters, Route, Script};
 
 use super::spelling;
 use crate::names::ObjectRef;
@@ -62,12 +62,10 @@ impl Terms {
             access.client_certificate =
                 client_certificate.clone().or_else(|| access.client_certificate.take());
             access.unavailable = unavailable.clone().or_else(|| access.unavailable.take());
-            access.networks = access.networks.take().or_else(|| networks.clone());
+            access.networks = Networks::within(access.networks.take(), networks.as_ref());
         }
         if let Some(script) = &self.script {
-            let own = route
-                .script
-                .get_or_insert_with(|| Box::new(Script { host: None, route: None, adds_headers: false }));
+            let own = route.script.get_or_insert_with(|| Box::new(Script::default()));
             own.host = Some(Arc::clone(script));
         }
         if let Some(path) = &self.app_root {

@@ -1,13 +1,17 @@
-//! The endpoints of sign-ins: routes of a host for the paths that Forebay itself answers, whatever the paths of
-//! the objects are.
+//! The endpoints of sign-ins: routes of a host for the paths that Forebay itself answers, whatever the paths
+//! of the objects are.
 //!
 //! Never in here: what the endpoints answer.
 
 use std::sync::Arc;
 
-use model::{Access, Action, Oidc, PathKind, PathMatch, RequestFilter, RequestFilters, Route, Satisfy};
+use model::{
+    Access, Action, HostName, Oidc, PathKind, PathMatch, RequestFilter, RequestFilters, Route, Satisfy,
+    StepBudget,
+};
 
 use super::claim::RouteOrigin;
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 
 /// A path that is answered, with the sign-ins that have it and the first of their routes.
 struct Endpoint {
@@ -16,13 +20,33 @@ struct Endpoint {
     first: usize,
 }
 
-/// Puts the endpoints of a host's sign-ins before its routes, which come with their origins. Of two routes for
-/// the same path, the first counts.
-pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<RouteOrigin>) {
-    let endpoints = endpoints(routes);
-    if endpoints.is_empty() {
-        return;
+/// An endpoint that cannot be had, since its path belongs to another namespace.
+pub(super) struct Taken {
+    /// The object with the sign-in.
+    pub(super) origin: RouteOrigin,
+    pub(super) path: String,
+    /// The object that has the path: `namespace/name`.
+    pub(super) holder: String,
+}
+
+impl Taken {
+    /// The problem for the author of the sign-in.
+    pub(super) fn problem(self, host: &HostName) -> Problem {
+        let RouteOrigin { object, file, line, .. } = self.origin;
+        let (path, holder) = (self.path, self.holder);
+        let message = format!(
+            "sign-in: path {path} of host {host} belongs to {holder}, of another namespace: nobody can sign in; choose paths below your own"
+        );
+        let place = SourceLocation { object, uid: None, file, line };
+        Problem::in_place(Severity::Error, &place, message).because(Reason::Conflict)
     }
+}
+
+/// Puts the endpoints of a host's sign-ins before its routes, which come with their origins. Of two routes
+/// for the same path, the first counts. Returns the endpoints that cannot be had.
+pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<RouteOrigin>) -> Vec<Taken> {
+    let mut taken = Vec::new();
+    let endpoints = endpoints(routes, origins, &mut taken);
     let has_expressions = routes.iter().any(|route| route.path.kind() == PathKind::Regex);
     let made: Vec<_> = endpoints
         .into_iter()
@@ -34,13 +58,20 @@ pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<Rout
     let (first, first_origins): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     routes.splice(0..0, first);
     origins.splice(0..0, first_origins);
+    taken
 }
 
-fn endpoints(routes: &[Arc<Route>]) -> Vec<Endpoint> {
+fn endpoints(routes: &[Arc<Route>], origins: &[RouteOrigin], taken: &mut Vec<Taken>) -> Vec<Endpoint> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for (first, route) in routes.iter().enumerate() {
         let Some(oidc) = route.access.as_ref().and_then(|access| access.oidc.as_ref()) else { continue };
         for path in oidc.client.paths() {
+            let is_other = |holder: &&Route| holder.labels.namespace != route.labels.namespace;
+            if let Some(holder) = holder(routes, path).filter(is_other) {
+                let holder = format!("{}/{}", holder.labels.namespace, holder.labels.object);
+                taken.push(Taken { origin: origins[first].clone(), path: path.to_owned(), holder });
+                continue;
+            }
             match endpoints.iter_mut().find(|known| known.path == path) {
                 Some(known) if known.sign_ins.iter().any(|one| is_same(one, oidc)) => {}
                 Some(known) => known.sign_ins.push(Arc::clone(oidc)),
@@ -52,6 +83,28 @@ fn endpoints(routes: &[Arc<Route>]) -> Vec<Endpoint> {
         }
     }
     endpoints
+}
+
+/// The route that would get requests for a path, as far as paths decide that: an expression first, then the
+/// longest path.
+fn holder<'r>(routes: &'r [Arc<Route>], path: &str) -> Option<&'r Route> {
+    let steps = StepBudget::default();
+    let matches = |route: &&Arc<Route>| {
+        let expression = route.path.expression();
+        // An expression that takes too many steps may be the one.
+        expression.is_some_and(|expression| expression.try_match(path.as_bytes(), &steps).unwrap_or(true))
+    };
+    let takes = |route: &&Arc<Route>| match route.path.kind() {
+        PathKind::Exact => route.path.path() == path,
+        PathKind::Prefix => {
+            let rest = path.strip_prefix(route.path.path().trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+        PathKind::Regex => false,
+    };
+    let length = |route: &&Arc<Route>| (route.path.kind() == PathKind::Exact, route.path.path().len());
+    let found = routes.iter().find(matches).or_else(|| routes.iter().filter(takes).max_by_key(length));
+    found.map(|route| &**route)
 }
 
 /// Whether two sign-ins have the same sessions, so that either can serve the endpoints of both.

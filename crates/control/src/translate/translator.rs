@@ -426,6 +426,7 @@ impl Made<'_> {
             missing_services: BTreeSet::new(),
             certificates: self.certificates(),
             gateway: GatewayReport::default(),
+            geoip: self.global.value(ONLY).global.geoip.wanted.clone(),
             valid_until: None,
         }
     }

@@ -3,16 +3,18 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{AppProtocol, Encryption, UpstreamTls};
+use model::{AppProtocol, Encryption, HealthCheck, HealthProbe, UpstreamTls};
 
 use crate::objects::ServicePort;
-use crate::problem::Problem;
+use crate::problem::{Problem, Reason, Severity, SourceLocation};
 
 /// The protocol towards the endpoints of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UpstreamProtocol {
     pub(super) version: AppProtocol,
     pub(super) encryption: Encryption,
+    /// The active health check of the endpoints.
+    pub(super) health_check: Option<Arc<HealthCheck>>,
 }
 
 /// The values of `backend-protocol`.
@@ -39,6 +41,16 @@ pub(super) struct UpstreamDraft {
     pub(super) own_tls: Option<Arc<UpstreamTls>>,
     /// A notice that endpoints are not verified, for a route that uses TLS.
     pub(super) unverified: Option<Problem>,
+    /// The active health check of the endpoints.
+    pub(super) health: Option<HealthDraft>,
+}
+
+/// The health check that a route requests for its endpoints.
+#[derive(Clone, Debug)]
+pub(super) struct HealthDraft {
+    pub(super) check: Arc<HealthCheck>,
+    /// The route, for problems.
+    pub(super) place: SourceLocation,
 }
 
 impl Protocol {
@@ -64,14 +76,33 @@ impl UpstreamDraft {
         port: Option<&ServicePort>,
         of_host: Option<&Arc<UpstreamTls>>,
     ) -> UpstreamProtocol {
+        let (version, encryption) = self.version_and_encryption(port, of_host);
+        let health_check = self.health.as_ref().filter(|health| health.is_fit(version));
+        UpstreamProtocol { version, encryption, health_check: health_check.map(|it| Arc::clone(&it.check)) }
+    }
+
+    /// The problem of a health check that endpoints with this protocol cannot answer.
+    pub(super) fn health_problem(&self, protocol: &UpstreamProtocol) -> Option<Problem> {
+        let health = self.health.as_ref().filter(|health| !health.is_fit(protocol.version))?;
+        let message = "health-check: grpc needs endpoints that speak HTTP/2 (backend-protocol GRPC or GRPCS, or \
+                       appProtocol kubernetes.io/h2c); they are not checked";
+        let problem = Problem::in_place(Severity::Error, &health.place, message.to_owned());
+        Some(problem.because(Reason::Invalid))
+    }
+
+    fn version_and_encryption(
+        &self,
+        port: Option<&ServicePort>,
+        of_host: Option<&Arc<UpstreamTls>>,
+    ) -> (AppProtocol, Encryption) {
         let Some(protocol) = self.protocol else {
             let speaks_http2 =
                 port.and_then(|port| port.app_protocol.as_deref()) == Some("kubernetes.io/h2c");
             let version = if speaks_http2 { AppProtocol::Http2 } else { AppProtocol::Http1 };
-            return UpstreamProtocol { version, encryption: Encryption::Never };
+            return (version, Encryption::Never);
         };
         if !protocol.encrypts() {
-            return UpstreamProtocol { version: protocol.version(), encryption: Encryption::Never };
+            return (protocol.version(), Encryption::Never);
         }
         let tls = self.own_tls.as_ref().or(of_host).cloned();
         let tls =
@@ -80,7 +111,13 @@ impl UpstreamDraft {
             Protocol::AutoHttp => Encryption::AsClient(tls),
             _ => Encryption::Always(tls),
         };
-        UpstreamProtocol { version: protocol.version(), encryption }
+        (protocol.version(), encryption)
+    }
+}
+
+impl HealthDraft {
+    fn is_fit(&self, version: AppProtocol) -> bool {
+        version == AppProtocol::Http2 || !matches!(self.check.probe, HealthProbe::Grpc { .. })
     }
 }
 

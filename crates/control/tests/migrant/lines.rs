@@ -99,16 +99,15 @@ pub(crate) const LINES: &[Line] = &[
     line("rewrite ^/old/(.*)$ /new/$1 permanent;", Obeyed),
     of_host("if ($http_user_agent ~* (bot|spider)) { return 403; }", Obeyed),
     in_location("deny all;", Obeyed),
-    line(
-        "sub_filter \"</head>\" \"<script></script></head>\";",
-        Closes("bodies of responses are not changed"),
-    ),
+    line("sub_filter \"</head>\" \"<script></script></head>\";", Obeyed),
+    line("error_page 404 https://a.test/404;", Obeyed),
     line("error_page 404 /404.html;", Closes("custom-http-errors")),
-    in_location(
-        "proxy_pass http://other.default.svc.cluster.local:8080;",
+    in_location("proxy_pass http://web.default.svc.cluster.local;", Obeyed),
+    line(
+        "proxy_pass http://web.default.svc.cluster.local;",
         Closes("requests go to the backend of their path"),
     ),
     line("auth_basic \"restricted\";", Closes("auth-type")),
-    line("limit_req zone=one burst=5;", Closes("limit-rps")),
+    line("limit_req zone=one burst=5;", Closes("which no http-snippet has")),
     line("access_by_lua_block { ngx.exit(403) }", Closes("Lua is not run")),
 ];

@@ -15,7 +15,7 @@ pub use query::edit_query;
 /// The status of a denial that names none.
 pub const DENIED: u16 = 403;
 
-/// What a service has decided.
+/// The decision of a service about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The request goes on, with changes.
@@ -48,7 +48,7 @@ pub struct Denial {
     pub status: Option<u16>,
     /// Headers. A name may occur several times.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// The body.
+    /// The content, which is sent to the client as it is.
     pub body: Vec<u8>,
 }
 
@@ -57,9 +57,9 @@ pub struct Denial {
 pub struct Edit {
     /// Name of the header.
     pub name: String,
-    /// The value.
+    /// The value, without blanks around it.
     pub value: Vec<u8>,
-    /// What becomes of other values.
+    /// The fate of other values of the name.
     pub action: EditAction,
 }
 

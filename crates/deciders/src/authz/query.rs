@@ -18,15 +18,15 @@ pub fn edit_query(target: &[u8], set: &[(String, String)], removed: &[String]) -
             Some(at) if is_placed[at] => {}
             Some(at) => {
                 is_placed[at] = true;
-                parameters.push(written(&set[at]));
+                parameters.push(written(&set[at].0, &set[at].1));
             }
             None => parameters.push(parameter.to_vec()),
         }
     }
-    for (at, pair) in set.iter().enumerate() {
-        let is_last = !set[at + 1..].iter().any(|(name, _)| *name == pair.0);
+    for (at, (name, value)) in set.iter().enumerate() {
+        let is_last = !set[at + 1..].iter().any(|(later, _)| later == name);
         if is_last && !is_placed[at] {
-            parameters.push(written(pair));
+            parameters.push(written(name, value));
         }
     }
     parameters.retain(|parameter| {
@@ -41,7 +41,7 @@ pub fn edit_query(target: &[u8], set: &[(String, String)], removed: &[String]) -
     out
 }
 
-fn written((name, value): &(String, String)) -> Vec<u8> {
+fn written(name: &str, value: &str) -> Vec<u8> {
     let mut out = escaped(name, b"&#=+");
     out.push(b'=');
     out.extend(escaped(value, b"&#"));

@@ -53,7 +53,7 @@ pub enum Received {
     Nothing,
 }
 
-/// What the processor changes of a part.
+/// The changes of the processor to a part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Changes to the head, or to trailers.

@@ -23,7 +23,7 @@ pub enum HeadKind {
     Trailers,
 }
 
-/// Who sees a field, and may change it.
+/// Whether the processor sees a field, and may change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// The processor sees the field and may change it.
@@ -39,13 +39,13 @@ pub enum Visibility {
 pub struct HeadField {
     /// The name, in the case of its sender.
     pub name: String,
-    /// The value.
+    /// The value as bytes.
     pub value: Vec<u8>,
-    /// Who sees it.
+    /// Whether the processor sees it.
     pub visibility: Visibility,
 }
 
-/// A head.
+/// The head of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Pseudo-header fields, with their colons.
@@ -80,11 +80,11 @@ pub enum BadMutation {
 /// A response that a processor has the client get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Immediate {
-    /// Its status.
+    /// Status of the response.
     pub status: u16,
     /// Its fields, without those of framing.
     pub fields: Vec<(String, Vec<u8>)>,
-    /// Its content.
+    /// Content of the response.
     pub body: Vec<u8>,
     /// The status for a client that speaks gRPC, if there is one.
     pub grpc_status: Option<u32>,

@@ -35,16 +35,16 @@ pub enum BodyMode {
 /// The parts of a message that are sent to the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
-    /// Its head.
+    /// Head of the message.
     pub headers: bool,
-    /// Its content.
+    /// Content of the message.
     pub body: BodyMode,
-    /// Its trailers, if it has any.
+    /// Trailers of the message, if it has any.
     pub trailers: bool,
 }
 
 impl Default for Parts {
-    /// Envoy's defaults.
+    /// The defaults that Envoy has.
     fn default() -> Self {
         Self { headers: true, body: BodyMode::None, trailers: false }
     }

@@ -9,7 +9,7 @@ use super::{Address, HeaderMap, HeaderValueOption, HttpStatus, QueryParameter, R
 /// The path of the call.
 pub const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
 
-/// The question.
+/// The question about a request.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct CheckRequest {
     /// The request, and its way.
@@ -23,10 +23,10 @@ pub struct AttributeContext {
     /// The client, or the proxy in front of this one.
     #[prost(message, optional, tag = "1")]
     pub source: Option<Peer>,
-    /// The proxy.
+    /// The proxy's end of the connection.
     #[prost(message, optional, tag = "2")]
     pub destination: Option<Peer>,
-    /// The request.
+    /// The request that is to be allowed.
     #[prost(message, optional, tag = "4")]
     pub request: Option<Request>,
     /// Values of the configuration for the service.
@@ -40,7 +40,7 @@ pub struct AttributeContext {
 /// One end of a connection.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Peer {
-    /// Its address.
+    /// Its address and port.
     #[prost(message, optional, tag = "1")]
     pub address: Option<Address>,
     /// Name in its certificate.
@@ -68,7 +68,7 @@ pub struct HttpRequest {
     /// The request's id.
     #[prost(string, tag = "1")]
     pub id: String,
-    /// The method.
+    /// The method of HTTP.
     #[prost(string, tag = "2")]
     pub method: String,
     /// Headers by their names in lower case; several values of a name are joined by commas.
@@ -108,18 +108,18 @@ pub struct TlsSession {
     pub sni: String,
 }
 
-/// The answer.
+/// The answer about a request.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct CheckResponse {
     /// Whether the request is allowed: code 0.
     #[prost(message, optional, tag = "1")]
     pub status: Option<RpcStatus>,
-    /// What is done in either case.
+    /// The details for either case.
     #[prost(oneof = "HttpResponse", tags = "2, 3, 5")]
     pub http_response: Option<HttpResponse>,
 }
 
-/// What is done with a request that was checked.
+/// The treatment of a request that was checked.
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub enum HttpResponse {
     /// The answer to a request that is denied.
@@ -139,10 +139,10 @@ pub struct DeniedHttpResponse {
     /// Its status; 403 if there is none.
     #[prost(message, optional, tag = "1")]
     pub status: Option<HttpStatus>,
-    /// Its headers.
+    /// Headers of the answer.
     #[prost(message, repeated, tag = "2")]
     pub headers: Vec<HeaderValueOption>,
-    /// Its body.
+    /// Text of the answer.
     #[prost(string, tag = "3")]
     pub body: String,
 }

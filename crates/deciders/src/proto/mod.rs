@@ -6,7 +6,7 @@ pub mod processing;
 
 use prost::Message;
 
-/// `envoy.config.core.v3.HeaderValue`.
+/// A header: `envoy.config.core.v3.HeaderValue`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HeaderValue {
     /// Name of the header.
@@ -27,7 +27,7 @@ impl HeaderValue {
     }
 }
 
-/// `envoy.config.core.v3.HeaderMap`.
+/// Headers in their order: `envoy.config.core.v3.HeaderMap`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HeaderMap {
     /// The headers in their order.
@@ -35,16 +35,16 @@ pub struct HeaderMap {
     pub headers: Vec<HeaderValue>,
 }
 
-/// `envoy.config.core.v3.HeaderValueOption`.
+/// A header that is set: `envoy.config.core.v3.HeaderValueOption`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HeaderValueOption {
-    /// The header.
+    /// The header with its value.
     #[prost(message, optional, tag = "1")]
     pub header: Option<HeaderValue>,
     /// Whether the value is added to others; absent in services that use `append_action`.
     #[prost(message, optional, tag = "2")]
     pub append: Option<bool>,
-    /// What is done with values that exist; a number of [`AppendAction`].
+    /// The fate of values that exist; a number of [`AppendAction`].
     #[prost(enumeration = "AppendAction", tag = "3")]
     pub append_action: i32,
     /// Whether a header with an empty value is set too.
@@ -52,7 +52,7 @@ pub struct HeaderValueOption {
     pub keep_empty_value: bool,
 }
 
-/// `envoy.config.core.v3.HeaderValueOption.HeaderAppendAction`.
+/// The fate of other values of a header: `HeaderValueOption.HeaderAppendAction`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum AppendAction {
@@ -66,18 +66,18 @@ pub enum AppendAction {
     OverwriteIfExists = 3,
 }
 
-/// `envoy.config.core.v3.QueryParameter`.
+/// A query parameter: `envoy.config.core.v3.QueryParameter`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct QueryParameter {
-    /// Its name.
+    /// Name of the parameter.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// Its value.
+    /// Value of the parameter.
     #[prost(string, tag = "2")]
     pub value: String,
 }
 
-/// `envoy.type.v3.HttpStatus`.
+/// A status of a response: `envoy.type.v3.HttpStatus`.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct HttpStatus {
     /// A status of HTTP.
@@ -85,7 +85,7 @@ pub struct HttpStatus {
     pub code: i32,
 }
 
-/// `google.rpc.Status`.
+/// The outcome of a question: `google.rpc.Status`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct RpcStatus {
     /// A code of gRPC; 0 stands for success.
@@ -99,15 +99,15 @@ pub struct RpcStatus {
 /// `google.protobuf.Timestamp`, and `google.protobuf.Duration` where the same fields mean a length of time.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct Time {
-    /// Whole seconds.
+    /// Whole seconds, since 1970 in a timestamp.
     #[prost(int64, tag = "1")]
     pub seconds: i64,
-    /// The rest.
+    /// Nanoseconds beyond the seconds.
     #[prost(int32, tag = "2")]
     pub nanos: i32,
 }
 
-/// `envoy.config.core.v3.Address`.
+/// A place in a network: `envoy.config.core.v3.Address`.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct Address {
     /// Address and port.
@@ -124,7 +124,7 @@ pub struct SocketAddress {
     /// The IP address as text.
     #[prost(string, tag = "2")]
     pub address: String,
-    /// The port.
+    /// The number of the port.
     #[prost(uint32, tag = "3")]
     pub port_value: u32,
 }

@@ -44,15 +44,15 @@ pub enum RequestPart {
 /// How bodies are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct ProtocolConfiguration {
-    /// Of requests.
+    /// Mode of requests' bodies.
     #[prost(enumeration = "BodySendMode", tag = "1")]
     pub request_body_mode: i32,
-    /// Of responses.
+    /// Mode of responses' bodies.
     #[prost(enumeration = "BodySendMode", tag = "2")]
     pub response_body_mode: i32,
 }
 
-/// A head.
+/// `HttpHeaders`: a head.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HttpHeaders {
     /// The fields, after the pseudo-header fields.
@@ -63,10 +63,10 @@ pub struct HttpHeaders {
     pub end_of_stream: bool,
 }
 
-/// Content.
+/// `HttpBody`: a piece of content.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HttpBody {
-    /// The bytes.
+    /// Bytes of the content.
     #[prost(bytes = "vec", tag = "1")]
     pub body: Vec<u8>,
     /// Neither content nor trailers follow.
@@ -74,10 +74,10 @@ pub struct HttpBody {
     pub end_of_stream: bool,
 }
 
-/// Trailers.
+/// `HttpTrailers`: the trailers of a message.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct HttpTrailers {
-    /// The fields.
+    /// Fields of the trailers.
     #[prost(message, optional, tag = "1")]
     pub trailers: Option<HeaderMap>,
 }
@@ -85,7 +85,7 @@ pub struct HttpTrailers {
 /// A message of the processor.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct ProcessingResponse {
-    /// The answer.
+    /// Answer to a part.
     #[prost(oneof = "ResponsePart", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub response: Option<ResponsePart>,
     /// The parts that the processor wants of this request and its response.
@@ -147,7 +147,7 @@ pub struct CommonResponse {
     /// Changes to the head.
     #[prost(message, optional, tag = "2")]
     pub header_mutation: Option<HeaderMutation>,
-    /// Other content.
+    /// Changes to the content.
     #[prost(message, optional, tag = "3")]
     pub body_mutation: Option<BodyMutation>,
     /// The route should be looked up again.
@@ -155,7 +155,7 @@ pub struct CommonResponse {
     pub clear_route_cache: bool,
 }
 
-/// `CommonResponse.ResponseStatus`.
+/// `CommonResponse.ResponseStatus`: how the conversation goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum ResponseStatus {
@@ -176,7 +176,7 @@ pub struct HeaderMutation {
     pub remove_headers: Vec<String>,
 }
 
-/// Other content.
+/// `BodyMutation`: other content.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct BodyMutation {
     /// The content, or its removal.
@@ -187,7 +187,7 @@ pub struct BodyMutation {
 /// Content in place of other content.
 #[derive(Clone, PartialEq, Eq, Oneof)]
 pub enum Mutation {
-    /// The bytes.
+    /// The new content.
     #[prost(bytes, tag = "1")]
     Body(Vec<u8>),
     /// Whether the content is removed.
@@ -211,7 +211,7 @@ pub struct ImmediateResponse {
     /// Changes to the fields that an answer has.
     #[prost(message, optional, tag = "2")]
     pub headers: Option<HeaderMutation>,
-    /// The content.
+    /// Content of the response.
     #[prost(bytes = "vec", tag = "3")]
     pub body: Vec<u8>,
     /// The status of a gRPC call.
@@ -225,7 +225,7 @@ pub struct ImmediateResponse {
 /// A status of gRPC.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct GrpcStatus {
-    /// Its code.
+    /// Code of the status.
     #[prost(uint32, tag = "1")]
     pub status: u32,
 }
@@ -253,11 +253,11 @@ pub struct ProcessingMode {
     pub response_trailer_mode: i32,
 }
 
-/// `ProcessingMode.HeaderSendMode`.
+/// `ProcessingMode.HeaderSendMode`: whether a head is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum HeaderSendMode {
-    /// As configured.
+    /// As it is configured.
     Default = 0,
     /// They are sent.
     Send = 1,
@@ -265,7 +265,7 @@ pub enum HeaderSendMode {
     Skip = 2,
 }
 
-/// `ProcessingMode.BodySendMode`.
+/// `ProcessingMode.BodySendMode`: how content is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum BodySendMode {

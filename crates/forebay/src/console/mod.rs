@@ -3,10 +3,11 @@
 //!
 //! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of
 //! the last day, `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end,
-//! `/console/firewall` requests that firewalls refused, `/console/objects` the configuration,
-//! `/console/traffic` the traffic of its routes and clusters, `/console/problems` and `/console/changes` the
-//! lists of those names. The structs are documented where they are defined. All other paths are files of the
-//! page, which queries these paths and no other server.
+//! `/console/firewall` requests that firewalls refused, `/console/issuers` the keys of tokens,
+//! `/console/providers` the providers at which people sign in,
+//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters,
+//! `/console/problems` and `/console/changes` the lists of those names. The structs are documented where they
+//! are defined. All other paths are files of the page, which queries these paths and no other server.
 //!
 //! Must not be in here: work of the request path for the console; access control, which is the admin
 //! server's.
@@ -19,8 +20,10 @@ mod exclusion;
 mod failing;
 mod firewall;
 mod history;
+mod issuers;
 mod objects;
 mod page;
+mod providers;
 mod quantile;
 mod replicas;
 mod requests;
@@ -138,6 +141,10 @@ impl Console {
             "/replicas" => Answer::Whole(json(self.replicas.told(&self.watchers, &self.seen).await)),
             "/history" => Answer::Whole(json(bytes(&self.history.told()))),
             "/firewall" => Answer::Whole(self.firewall()),
+            "/issuers" => Answer::Whole(self.list(|objects| bytes(&issuers::of(&objects.translation))).await),
+            "/providers" => {
+                Answer::Whole(self.list(|objects| bytes(&providers::of(&objects.translation))).await)
+            }
             "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
             _ => {
                 let missing = || refusal(StatusCode::NOT_FOUND, "the console is at /console/\n");

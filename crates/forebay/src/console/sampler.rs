@@ -148,6 +148,7 @@ impl Sampler {
             evicted_per_second: rate(|all| all.evicted),
             regretted_per_second: rate(|all| all.regretted),
             ejected: endpoints.iter().filter(|(_, totals)| totals.ejected > 0).count() as u64,
+            failing_checks: endpoints.iter().filter(|(_, totals)| totals.check_failing > 0).count() as u64,
             ports_in_use_max: ports.iter().map(|one| one.in_use).max().unwrap_or(0),
             ports_available: self.ports_available,
             ports_exhausted: ports.iter().map(|one| one.exhausted).sum(),
@@ -190,6 +191,11 @@ fn sum(endpoints: &[(std::net::SocketAddr, EndpointTotals)]) -> EndpointTotals {
         ejected: all.ejected.wrapping_add(one.ejected),
         ejections: all.ejections + one.ejections,
         paced: all.paced + one.paced,
+        checks: all.checks + one.checks,
+        checks_failed: all.checks_failed + one.checks_failed,
+        check_failing: all.check_failing.wrapping_add(one.check_failing),
+        check_panic: all.check_panic.wrapping_add(one.check_panic),
+        check_fault: None,
     };
     endpoints.iter().fold(EndpointTotals::default(), add)
 }

@@ -201,6 +201,8 @@ pub(crate) struct Upstream {
     pub(crate) regretted_per_second: Option<f64>,
     /// Endpoints that some worker leaves out, since they fail or are slow.
     pub(crate) ejected: u64,
+    /// Endpoints that fail their health checks.
+    pub(crate) failing_checks: u64,
     /// Local ports that connections from one address to one endpoint hold, where that is most.
     pub(crate) ports_in_use_max: u64,
     /// Local ports that there are for each such pair (`net.ipv4.ip_local_port_range`).

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use geo::Country;
 use model::Labels;
 use observe::{EndpointTotals, Registry, SeriesChange, StreamName, StreamTotals, latency_bounds};
 use serde::Serialize;
@@ -33,6 +34,20 @@ pub(crate) struct Traffic {
     pub(crate) clusters: Vec<ClusterTraffic>,
     pub(crate) endpoints: Vec<EndpointTraffic>,
     pub(crate) services: Vec<ServiceTraffic>,
+    /// Countries of clients, the most requests first; empty without `forebay-client-country-metrics`.
+    pub(crate) countries: Vec<CountryTraffic>,
+}
+
+/// The requests of clients of a country.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CountryTraffic {
+    /// Code by ISO 3166-1, `unknown` or `other`.
+    pub(crate) code: &'static str,
+    /// Name in English; null where the code is that of no country.
+    pub(crate) name: Option<&'static str>,
+    /// Since the start.
+    pub(crate) requests: u64,
 }
 
 /// The requests of a route, which is known by what its metrics are labelled with. Routes with the same labels
@@ -106,6 +121,16 @@ pub(crate) struct EndpointTraffic {
     pub(crate) idle: u64,
     /// Workers and clusters that leave it out at present.
     pub(crate) ejected: u64,
+    /// Since the start: active health checks.
+    pub(crate) checks: u64,
+    /// Since the start: health checks that failed.
+    pub(crate) checks_failed: u64,
+    /// Clusters in which it fails its health check.
+    pub(crate) failing_checks: u64,
+    /// More than half of the endpoints of one of them fail, so that it is used all the same.
+    pub(crate) is_used_in_panic: bool,
+    /// Why its last health check failed; null where it passed, or where it is not checked.
+    pub(crate) check_fault: Option<String>,
     /// Since the start: connections opened.
     pub(crate) opened: u64,
     /// Since the start: requests that took an open connection.
@@ -216,6 +241,7 @@ impl Collected {
             clusters: clusters(&merged, seconds, registry),
             endpoints: self.endpoints(registry),
             services: self.services(registry),
+            countries: countries(registry),
         }
     }
 
@@ -259,6 +285,11 @@ impl Collected {
                 open: open.get(address).copied().unwrap_or_default(),
                 idle: now.idle,
                 ejected: now.ejected,
+                checks: now.checks,
+                checks_failed: now.checks_failed,
+                failing_checks: now.check_failing,
+                is_used_in_panic: now.check_panic > 0,
+                check_fault: now.check_fault.map(|fault| fault.to_string()),
                 opened: now.opened,
                 reused: now.reused,
                 stale: now.stale,
@@ -339,6 +370,12 @@ fn route(labels: &Labels, counts: &ByCanary, seconds: f64) -> RouteTraffic {
         causes: causes::told(all.causes(), all.server_errors(), seconds),
         latency: all.latency(&latency_bounds()),
     }
+}
+
+fn countries(registry: &Registry) -> Vec<CountryTraffic> {
+    let name = |code: &str| Country::of_code(code).and_then(Country::name);
+    let listed = |(code, requests)| CountryTraffic { code, name: name(code), requests };
+    registry.countries().into_iter().map(listed).collect()
 }
 
 /// Requests are counted by route; those of a route are for the cluster of its Service, or of the canary that

@@ -93,6 +93,20 @@ fn the_page_of_policies_is_in_step_with_their_fields() {
     in_step("policy.md", &format!("{begin}{BEGIN}{}{END}{end}", policy_fields()));
 }
 
+#[test]
+fn the_page_of_databases_is_in_step_with_their_variables() {
+    const BEGIN: &str = "<!-- variables -->\n";
+    const END: &str = "<!-- end of variables -->\n";
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/geoip.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let (begin, rest) = page.split_once(BEGIN).expect("the page says where variables begin");
+    let (_, end) = rest.split_once(END).expect("the page says where variables end");
+    let mut text = String::new();
+    let rows = geo::FIELDS.iter().map(|(name, what)| [code(&format!("${name}")), (*what).to_owned()]);
+    table(&mut text, ["variable", "what"], rows);
+    in_step("geoip.md", &format!("{begin}{BEGIN}{text}{END}{end}"));
+}
+
 fn policy_fields() -> String {
     let mut text = String::new();
     let fields = SECTIONS.iter().flat_map(|of_section| {
@@ -186,7 +200,9 @@ fn compatibility() -> String {
     write!(page, "\n{}\n", names(of_nginx.as_slice())).unwrap();
     page.push_str(
         "\nAlso `$http_NAME` and `$sent_http_NAME`: a header of the request and of the response; `$cookie_NAME` and\n\
-         `$arg_NAME`: a cookie and a parameter of the query; `$claim_NAME`: a label of the client's API key.\n",
+         `$arg_NAME`: a cookie and a parameter of the query; `$claim_NAME`: a claim of the client's token or session\n\
+         (`auth-jwt`, `auth-oidc-issuer`), or a label of its API key; `$geoip2_NAME`: a value that a database has for\n\
+         the client's address ([geoip.md](geoip.md#variables)).\n",
     );
     let is_of_nginx = |name: &str| of_nginx.iter().any(|(known, _)| *known == name);
     let (of_nginx, noted): (Vec<_>, Vec<_>) =

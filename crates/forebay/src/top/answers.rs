@@ -107,6 +107,7 @@ pub(super) struct Upstream {
     pub(super) idle: u64,
     pub(super) reuse_ratio: Option<f64>,
     pub(super) ejected: u64,
+    pub(super) failing_checks: u64,
     pub(super) ports_in_use_max: u64,
     pub(super) ports_available: Option<u64>,
 }

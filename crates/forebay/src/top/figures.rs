@@ -107,6 +107,10 @@ pub(super) fn concerns(state: &State, signs: Signs) -> Vec<Concern> {
     if upstream.ejected > 0 {
         add(Tone::Warn, format!("{} ejected", counted(upstream.ejected, "endpoint")));
     }
+    if upstream.failing_checks > 0 {
+        let failing = counted(upstream.failing_checks, "endpoint");
+        add(Tone::Warn, format!("{failing} with failing health checks"));
+    }
     if problems.warning > 0 {
         add(Tone::Warn, format!("{} about objects", counted(problems.warning, "warning")));
     }

@@ -91,11 +91,6 @@ fn every_flag_of_ingress_nginx_without_a_meaning_here_is_taken() {
         "--health-check-timeout=10",
         "--internal-logger-address=127.0.0.1:11514",
         "--max-buckets=100",
-        "--maxmind-edition-ids=GeoLite2-City",
-        "--maxmind-license-key=none",
-        "--maxmind-mirror=https://mirror.test",
-        "--maxmind-retries-count=1",
-        "--maxmind-retries-timeout=1s",
         "--monitor-max-batch-size=10000",
         "--post-shutdown-grace-period=10",
         "--profiler-address=127.0.0.1",
@@ -235,7 +230,7 @@ fn check_judges_by_the_defaults_of_the_old_version() {
     assert_eq!(told["migration"]["to_set"][0]["ingresses"], 1, "{told}");
 
     let values = "controller:\n  image:\n    tag: v1.9.6\n---\n";
-    let (_folder, file) = manifests(&(values.to_owned() + &snippet("sub_filter a b;") + &rest));
+    let (_folder, file) = manifests(&(values.to_owned() + &snippet("ssi on;") + &rest));
     let (_, stdout, _) = run(&["check", &file, "--configmap", "default/settings"]);
     assert!(stdout.contains("compared with ingress-nginx 1.9: controller.image.tag in "), "{stdout}");
 }

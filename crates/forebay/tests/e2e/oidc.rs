@@ -10,10 +10,9 @@ use testkit::manifest::{Ingress, secret, service};
 use testkit::{CLIENT, Canned, Forebay, Provider, Setup};
 
 use crate::setup;
-use browser::{Browser, HTML};
+use browser::{Browser, HTML, KEY};
 
-/// The keys of the cookies.
-const KEY: &str = "0123456789abcdef0123456789abcdef";
+/// Another key of the cookies.
 const OTHER_KEY: &str = "fedcba9876543210fedcba9876543210";
 
 fn ingress(name: &str, provider: &Provider) -> Ingress {
@@ -44,7 +43,7 @@ fn house(setup: Setup, upstream: &Canned, ingresses: &[Ingress]) -> Forebay {
 #[test]
 fn a_browser_signs_in_and_the_endpoint_learns_who_it_is() {
     let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
-    let logging = setup().setting("log-format-upstream", "$request_uri user=$remote_user");
+    let logging = setup().setting("log-format-upstream", "$request_uri user=$remote_user mail=$claim_email");
     let forebay = house(logging, &upstream, &[ingress("a", &provider)]);
     let mut browser = Browser::new(&forebay, "a.test");
     let told = browser.get("/page?x=1", HTML);
@@ -68,7 +67,7 @@ fn a_browser_signs_in_and_the_endpoint_learns_who_it_is() {
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{head}");
     }
     assert!(!head.contains("root") && !head.contains("__host-"), "{head}");
-    forebay.await_access_log("/page?x=1 user=u-1");
+    forebay.await_access_log("/page?x=1 user=u-1 mail=ann@a.test");
     for cookie in browser.set_cookies() {
         for attribute in ["__Host-forebay-", "; Path=/", "; Secure", "; HttpOnly", "; SameSite=Lax"] {
             assert!(cookie.contains(attribute), "{cookie}");
@@ -119,11 +118,59 @@ fn rules_say_what_those_who_have_signed_in_may_request() {
 }
 
 #[test]
+fn claims_that_the_id_token_lacks_are_those_of_the_userinfo_endpoint() {
+    let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
+    provider.set_thin();
+    let forebay = house(setup(), &upstream, &[ingress("a", &provider)]);
+    let mut browser = Browser::new(&forebay, "a.test");
+    browser.sign_in(&provider, "/");
+    assert_eq!(browser.get("/", "").status, 200);
+    let head = upstream.heads()[0].to_ascii_lowercase();
+    assert!(head.contains("\r\nx-auth-request-email: ann@a.test\r\n"), "{head}");
+}
+
+#[test]
+fn a_session_with_many_claims_is_in_several_cookies_or_leaves_some_out() {
+    let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
+    let forebay = house(setup(), &upstream, &[ingress("a", &provider)]);
+    let groups: Vec<_> = (0..400).map(|number| format!("group-{number}")).collect();
+    let mut claims = json!({"sub": "u-1", "email": "ann@a.test", "groups": groups});
+    for number in 0..200 {
+        claims[format!("other-{number}")] = "something that nobody needs".into();
+    }
+    provider.set_claims(claims);
+    let mut browser = Browser::new(&forebay, "a.test");
+    browser.sign_in(&provider, "/");
+    assert_eq!(browser.cookies().len(), 2, "{:?}", browser.cookies().keys());
+    assert_eq!(browser.get("/", "").status, 200);
+    let head = upstream.heads()[0].to_ascii_lowercase();
+    assert!(head.contains("group-0,group-1,") && head.contains("group-399\r\n"), "{head}");
+    provider.set_claims(json!({"sub": "u-1"}));
+    let mut lasting = browser.at("a.test");
+    let told = lasting.get("/oauth2/sign_out", HTML);
+    assert!(lasting.cookies().is_empty(), "{told:?}");
+}
+
+#[test]
+fn metrics_count_sessions_by_provider() {
+    let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
+    let forebay = house(setup(), &upstream, &[ingress("a", &provider)]);
+    let mut browser = Browser::new(&forebay, "a.test");
+    browser.sign_in(&provider, "/");
+    browser.get("/oauth2/sign_out", HTML);
+    let issuer = provider.issuer();
+    for result in ["signed_in", "signed_out"] {
+        let labels = [("issuer", issuer.as_str()), ("result", result)];
+        forebay.await_metric("forebay_oidc_sessions_total", &labels, 1);
+    }
+    forebay.await_metric("forebay_oidc_provider_up", &[("issuer", &issuer)], 1);
+}
+
+#[test]
 fn a_key_is_enough_where_any_check_suffices() {
     let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
-    let any = ingress("a", &provider)
-        .annotation("forebay.io/auth-api-keys", "keys")
-        .annotation("satisfy", "any");
+    let any =
+        ingress("a", &provider).annotation("forebay.io/auth-api-keys", "keys").annotation("satisfy", "any");
     let with_keys = setup().manifest("keys.yaml", secret("keys", "Opaque", &[("robot", "k-1")]));
     let forebay = house(with_keys, &upstream, &[any]);
     let mut browser = Browser::new(&forebay, "a.test");
@@ -131,7 +178,10 @@ fn a_key_is_enough_where_any_check_suffices() {
     assert!(upstream.heads()[0].to_ascii_lowercase().contains("x-auth-request-user: robot"));
     assert_eq!(browser.get("/", HTML).status, 302);
     let told = browser.get("/", "");
-    assert_eq!((told.status, told.header("www-authenticate")), (401, Some("ApiKey, OpenIDConnect".to_owned())));
+    assert_eq!(
+        (told.status, told.header("www-authenticate")),
+        (401, Some("ApiKey, OpenIDConnect".to_owned()))
+    );
     browser.sign_in(&provider, "/");
     assert_eq!(browser.get("/", "").status, 200);
 }
@@ -142,8 +192,11 @@ fn several_providers_and_hosts() {
     let path = |name: &str, path: &str, provider: &Provider| {
         with_sign_in(Ingress::new(name).path("both.test", "Prefix", path, "svc"), provider)
     };
-    let forebay =
-        house(setup(), &upstream, &[path("one", "/one", &one), path("two", "/two", &two), ingress("c", &one)]);
+    let forebay = house(
+        setup(),
+        &upstream,
+        &[path("one", "/one", &one), path("two", "/two", &two), ingress("c", &one)],
+    );
     let mut browser = Browser::new(&forebay, "both.test");
     browser.sign_in(&one, "/one");
     assert_eq!([browser.get("/one", "").status, browser.get("/two", "").status], [200, 401]);
@@ -210,7 +263,7 @@ fn the_provider_changes_its_key_and_its_clock_is_a_minute_off() {
     browser.sign_in(&provider, "/");
     assert_eq!(browser.get("/", "").status, 200, "another key");
     provider.set_clock(3600);
-    let told = browser.at("a.test").try_sign_in(&provider, "/");
+    let told = Browser::new(&forebay, "a.test").try_sign_in(&provider, "/");
     assert_eq!(told.status, 500, "an hour is too much: {told:?}");
     forebay.await_log("in the future");
 }

@@ -439,13 +439,13 @@ fn lines_that_restrict_nobody_are_passed_over_where_that_is_wanted() {
         let setup = allowed().arguments([argument]).endpoint(canned.address());
         setup.annotation("configuration-snippet", snippet).start()
     };
-    let closed = with("--snippets-unenforced=close", "sub_filter a b;\nerror_page 404 /x;");
+    let closed = with("--snippets-unenforced=close", "ssi on;\nerror_page 404 /x;");
     assert_eq!(closed.get("/").status, 503);
     closed.await_log("line 2: ");
-    let served = with("--snippets-unenforced=serve", "sub_filter a b;");
+    let served = with("--snippets-unenforced=serve", "ssi on;");
     assert_eq!(served.get("/").said(), (200, "ok"));
     served.await_log("passed over, since it restricts nobody");
-    let guarded = with("--snippets-unenforced=serve", "sub_filter a b;\nauth_basic x;");
+    let guarded = with("--snippets-unenforced=serve", "ssi on;\nauth_basic x;");
     assert_eq!(guarded.get("/").status, 503);
 }
 

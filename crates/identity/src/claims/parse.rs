@@ -1,6 +1,6 @@
 //! The parser of conditions. Each error says where it is.
 
-use super::{Comparison, Node, Path, SyntaxError, Test};
+use super::node::{Comparison, Node, Path, SyntaxError, Test};
 use crate::json::{Number, Value};
 use crate::limits::{EXPRESSION_BYTES_MAX, EXPRESSION_DEPTH_MAX};
 

@@ -238,10 +238,19 @@ mod tests {
         assert_eq!((code.outcome, code.state.as_str()), (Ok("c".to_owned()), "s"));
         assert_eq!(code.issuer.as_deref(), Some("https://i.test"));
         let error = Callback::parse(b"error=access_denied&error_description=No+way&state=s").unwrap();
-        let denied = ProviderError { error: "access_denied".to_owned(), description: Some("No way".to_owned()) };
+        let denied =
+            ProviderError { error: "access_denied".to_owned(), description: Some("No way".to_owned()) };
         assert_eq!(error.outcome, Err(denied));
         let long = format!("state=s&code={}", "a".repeat(PARAMETER_BYTES_MAX + 1));
-        for bad in ["", "code=c", "state=s", "state=s&state=s&code=c", "state=s&code=c&code=d", "state=&code=c", &long] {
+        for bad in [
+            "",
+            "code=c",
+            "state=s",
+            "state=s&state=s&code=c",
+            "state=s&code=c&code=d",
+            "state=&code=c",
+            &long,
+        ] {
             assert!(Callback::parse(bad.as_bytes()).is_err(), "{bad:?}");
         }
     }

@@ -6,10 +6,10 @@ use std::hash::Hash;
 
 use serde_json::{Map, Value};
 
-use super::{Seconds, seconds};
 use super::form;
 use super::session::Session;
 use super::tokens::Expected;
+use super::{Seconds, seconds};
 
 /// Most ended sessions that are remembered of a provider. Beyond it, the oldest are forgotten.
 pub const ENDED_MAX: usize = 20_000;
@@ -202,8 +202,13 @@ mod tests {
 
     fn session(sid: &str, subject: &str, begun: Seconds) -> Session {
         let claims = serde_json::json!({"sub": subject, "sid": sid}).as_object().cloned();
-        let granted =
-            Granted { claims, refresh_token: None, id_token: Some("a.b.c".to_owned()), at: begun, seconds: 60 };
+        let granted = Granted {
+            claims,
+            refresh_token: None,
+            id_token: Some("a.b.c".to_owned()),
+            at: begun,
+            seconds: 60,
+        };
         Session::begin(&granted, &[])
     }
 
@@ -224,7 +229,10 @@ mod tests {
         ] {
             assert!(read(|it| it[name] = value.clone()).is_err(), "{name} {value}");
         }
-        assert!(read(|it| it.as_object_mut().unwrap().retain(|name, _| !["sub", "sid"].contains(&name.as_str()))).is_err());
+        assert!(
+            read(|it| it.as_object_mut().unwrap().retain(|name, _| !["sub", "sid"].contains(&name.as_str())))
+                .is_err()
+        );
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Metadata {
     pub jwks_uri: String,
     /// Where users sign out; none if the provider has no such place.
     pub end_session_endpoint: Option<String>,
+    /// Where claims are that the ID token does not have.
+    pub userinfo_endpoint: Option<String>,
     /// How the client says who it is at the token endpoint.
     pub authentication: Authentication,
 }
@@ -39,6 +41,7 @@ struct Document {
     token_endpoint: String,
     jwks_uri: String,
     end_session_endpoint: Option<String>,
+    userinfo_endpoint: Option<String>,
     #[serde(default)]
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
     #[serde(default)]
@@ -81,7 +84,8 @@ impl Metadata {
         for (name, url) in ["token_endpoint", "jwks_uri"].iter().zip(&back) {
             check_url(url).map_err(|why| format!("{name} {url:?}: {why}"))?;
         }
-        let has_web_scheme = |url: &str| is_plain(url) && (url.starts_with("https://") || url.starts_with("http://"));
+        let has_web_scheme =
+            |url: &str| is_plain(url) && (url.starts_with("https://") || url.starts_with("http://"));
         if !has_web_scheme(&front) {
             return Err(format!("authorization_endpoint {front:?} is no URL of the web"));
         }
@@ -91,6 +95,7 @@ impl Metadata {
             token_endpoint,
             jwks_uri,
             end_session_endpoint: read.end_session_endpoint.filter(|url| has_web_scheme(url)),
+            userinfo_endpoint: read.userinfo_endpoint.filter(|url| check_url(url).is_ok()),
             authentication,
         })
     }
@@ -119,7 +124,9 @@ pub fn check_url(url: &str) -> Result<(), &'static str> {
     if let Some(rest) = url.strip_prefix("https://") {
         return host(rest).map(|_| ()).ok_or("it has no host, or a user");
     }
-    let Some(rest) = url.strip_prefix("http://") else { return Err("it begins with neither https:// nor http://") };
+    let Some(rest) = url.strip_prefix("http://") else {
+        return Err("it begins with neither https:// nor http://");
+    };
     let name = host(rest).ok_or("it has no host, or a user")?;
     let is_loopback = name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback());
     let is_service = [".svc", ".svc.cluster.local"].iter().any(|end| name.ends_with(end));
@@ -161,7 +168,9 @@ mod tests {
         let read_plain = read(|_| ()).unwrap();
         assert_eq!(read_plain.token_endpoint, "https://issuer.test/token");
         assert_eq!(read_plain.authentication, Authentication::Basic);
-        let post = read(|it| it["token_endpoint_auth_methods_supported"] = serde_json::json!(["client_secret_post"]));
+        let post = read(|it| {
+            it["token_endpoint_auth_methods_supported"] = serde_json::json!(["client_secret_post"]);
+        });
         assert_eq!(post.unwrap().authentication, Authentication::Post);
         assert_eq!(url(ISSUER), "https://issuer.test/realm/.well-known/openid-configuration");
         assert_eq!(url("https://a/"), "https://a/.well-known/openid-configuration");
@@ -174,7 +183,10 @@ mod tests {
         assert!(read(|it| it["token_endpoint"] = "http://elsewhere.test/token".into()).is_err());
         assert!(read(|it| it["authorization_endpoint"] = "javascript:alert(1)".into()).is_err());
         assert!(read(|it| it["authorization_endpoint"] = "https://a/\r\nX: y".into()).is_err());
-        assert!(read(|it| it["token_endpoint_auth_methods_supported"] = serde_json::json!(["private_key_jwt"])).is_err());
+        assert!(
+            read(|it| it["token_endpoint_auth_methods_supported"] = serde_json::json!(["private_key_jwt"]))
+                .is_err()
+        );
         assert!(read(|it| it["response_types_supported"] = serde_json::json!(["id_token"])).is_err());
         assert!(Metadata::parse(ISSUER, b"<html>").is_err());
     }

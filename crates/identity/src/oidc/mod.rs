@@ -1,10 +1,10 @@
-//! `OpenID Connect` as a relying party: the authorization code flow with PKCE, sessions in cookies, refresh and
-//! logout.
+//! `OpenID Connect` as a relying party: the authorization code flow with PKCE, sessions in cookies, refresh
+//! and logout.
 //!
-//! [`login`] begins a sign-in and reads what the provider sends back, [`tokens`] checks what the token endpoint
-//! answers, [`session`] is what remains of it, and [`cookies`] has its form at the client, encrypted by
-//! [`seal`]. [`logout`] ends sessions. [`provider`] is where workers and the control plane meet: the workers
-//! put questions, the control plane asks the provider over HTTP and answers.
+//! [`login`] begins a sign-in and reads what the provider sends back, [`tokens`] checks what the token
+//! endpoint answers, [`session`] is what remains of it, and [`cookies`] has its form at the client, encrypted
+//! by [`seal`]. [`logout`] ends sessions. [`provider`] is where workers and the control plane meet: the
+//! workers put questions, the control plane asks the provider over HTTP and answers.
 
 pub mod cookies;
 pub mod form;

@@ -1,13 +1,13 @@
-//! A provider as workers know it: what it says about itself, questions to it, and the sessions that it or their
-//! clients have ended.
+//! A provider as workers know it: what it says about itself, questions to it, and the sessions that it or
+//! their clients have ended.
 //!
-//! A worker never asks the provider itself. It puts a question and waits; the control plane, which has the other
-//! end of the queue, asks over HTTP and answers. Questions to renew the same session are asked once, however
-//! many requests and workers put them.
+//! A worker never asks the provider itself. It puts a question and waits; the control plane, which has the
+//! other end of the queue, asks over HTTP and answers. Questions to renew the same session are asked once,
+//! however many requests and workers put them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use parking_lot::{Mutex, RwLock};
@@ -38,7 +38,9 @@ pub struct Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} as {}", self.issuer, self.client_id)
+        let secret = if self.client_secret.is_empty() { "" } else { " with a secret" };
+        let authorities = if self.authorities.is_some() { " by authorities of its own" } else { "" };
+        write!(f, "{} as {}{secret}{authorities}", self.issuer, self.client_id)
     }
 }
 
@@ -108,9 +110,16 @@ pub enum Ask {
         nonce: String,
         /// The URL to which the provider has sent the user back.
         redirect_uri: String,
+        /// The claims that are needed.
+        wanted: Vec<String>,
     },
     /// Renew the tokens of a session.
-    Renew(Box<Session>),
+    Renew {
+        /// The session.
+        session: Box<Session>,
+        /// The claims that are needed.
+        wanted: Vec<String>,
+    },
     /// Check the logout token of a back-channel logout, and end its sessions.
     Logout(String),
 }

@@ -128,8 +128,8 @@ impl Keys {
         URL_SAFE_NO_PAD.encode(&bytes)
     }
 
-    /// Opens what [`seal`](Self::seal) has made for the same place with one of these keys: the time of it, and
-    /// the content. None for everything else, and for a time that is still to come.
+    /// Opens what [`seal`](Self::seal) has made for the same place with one of these keys: the time of it,
+    /// and the content. None for everything else, and for a time that is still to come.
     pub fn open(&self, place: Place<'_>, now: Seconds, text: &[u8]) -> Option<(Seconds, Vec<u8>)> {
         let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         if bytes.len() < OVERHEAD || bytes[0] != VERSION {

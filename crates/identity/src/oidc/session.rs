@@ -19,8 +19,21 @@ const RENEWED_BEFORE_PART: Seconds = 4;
 const VERSION: u8 = 1;
 
 /// Claims that are about the token and not about the user.
-const OF_TOKEN: &[&str] =
-    &["acr", "amr", "at_hash", "aud", "auth_time", "azp", "c_hash", "exp", "iat", "jti", "nbf", "nonce", "typ"];
+const OF_TOKEN: &[&str] = &[
+    "acr",
+    "amr",
+    "at_hash",
+    "aud",
+    "auth_time",
+    "azp",
+    "c_hash",
+    "exp",
+    "iat",
+    "jti",
+    "nbf",
+    "nonce",
+    "typ",
+];
 
 /// Claims that are kept of every ID token, whether anybody asks for them or not.
 const USUAL: &[&str] = &["sub", "iss", "sid", "email", "preferred_username", "name", "groups"];
@@ -194,8 +207,11 @@ impl Session {
 /// and that the token does not have is `null`.
 fn kept(claims: &Map<String, Value>, wanted: &[String]) -> (Map<String, Value>, bool) {
     let of_user = |name: &String| !OF_TOKEN.contains(&name.as_str()) || wanted.contains(name);
-    let all: Map<String, Value> =
-        claims.iter().filter(|(name, _)| of_user(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let all: Map<String, Value> = claims
+        .iter()
+        .filter(|(name, _)| of_user(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     if Value::Object(all.clone()).to_string().len() <= CLAIMS_BYTES_MAX {
         return (all, false);
     }

@@ -1,5 +1,5 @@
-//! The answer of the token endpoint, and the checks of an ID token beyond its signature (`OpenID Connect` Core
-//! section 3.1.3.7).
+//! The answer of the token endpoint, and the checks of an ID token beyond its signature (`OpenID Connect`
+//! Core section 3.1.3.7).
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{self, digest};
@@ -86,12 +86,14 @@ impl Tokens {
             429 | 500.. => return Err(Failure::Away(format!("the token endpoint answered {status}"))),
             _ => return Err(refusal(status, body)),
         }
-        let wrong = |why: String| Failure::Wrong(format!("the answer of the token endpoint cannot be used: {why}"));
+        let wrong =
+            |why: String| Failure::Wrong(format!("the answer of the token endpoint cannot be used: {why}"));
         let answer: Answer = serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))?;
         if answer.token_type.is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
             return Err(wrong("token_type is not Bearer".to_owned()));
         }
-        let is_long = |token: &Option<String>| token.as_ref().is_some_and(|token| token.len() > TOKEN_BYTES_MAX);
+        let is_long =
+            |token: &Option<String>| token.as_ref().is_some_and(|token| token.len() > TOKEN_BYTES_MAX);
         if [&answer.id_token, &answer.access_token, &answer.refresh_token].into_iter().any(is_long) {
             return Err(wrong("a token is too long".to_owned()));
         }
@@ -180,13 +182,16 @@ pub fn check_claims(claims: &Map<String, Value>, expected: &Expected<'_>) -> Res
         return Err(format!("it has ended {} seconds ago", expected.now - ends));
     }
     for name in ["iat", "nbf"] {
-        if let Some(begins) = time(name).filter(|&begins| begins > expected.now.saturating_add(expected.leeway)) {
+        if let Some(begins) =
+            time(name).filter(|&begins| begins > expected.now.saturating_add(expected.leeway))
+        {
             return Err(format!("{name} is {} seconds in the future", begins - expected.now));
         }
     }
     if let Some(nonce) = expected.nonce {
         let own = text("nonce").ok_or("nonce is missing")?;
-        verify_slices_are_equal(own.as_bytes(), nonce.as_bytes()).map_err(|_| "nonce is that of another sign-in")?;
+        verify_slices_are_equal(own.as_bytes(), nonce.as_bytes())
+            .map_err(|_| "nonce is that of another sign-in")?;
     }
     if let (Some(hash), Some(token)) = (text("at_hash"), expected.access_token)
         && half_hash(expected.algorithm, token).is_some_and(|own| own != hash)
@@ -275,7 +280,8 @@ mod tests {
 
     #[test]
     fn a_renewed_token_is_of_the_same_user() {
-        let claims = serde_json::json!({"iss": "https://issuer.test", "aud": "client", "sub": "u", "exp": NOW + 1});
+        let claims =
+            serde_json::json!({"iss": "https://issuer.test", "aud": "client", "sub": "u", "exp": NOW + 1});
         let of = |subject| {
             let expected = Expected { nonce: None, subject: Some(subject), ..expected() };
             check_claims(claims.as_object().unwrap(), &expected)
@@ -285,9 +291,15 @@ mod tests {
 
     #[test]
     fn answers_of_the_endpoint() {
-        let tokens = Tokens::parse(200, br#"{"id_token":"a","access_token":"b","token_type":"bearer","expires_in":"300"}"#);
+        let tokens = Tokens::parse(
+            200,
+            br#"{"id_token":"a","access_token":"b","token_type":"bearer","expires_in":"300"}"#,
+        );
         let tokens = tokens.unwrap();
-        assert_eq!((tokens.id_token.as_deref(), tokens.seconds, tokens.refresh_token), (Some("a"), 300, None));
+        assert_eq!(
+            (tokens.id_token.as_deref(), tokens.seconds, tokens.refresh_token),
+            (Some("a"), 300, None)
+        );
         let default = Tokens::parse(200, b"{}").unwrap();
         assert_eq!(default.seconds, DEFAULT_TIME);
         assert_eq!(Tokens::parse(200, br#"{"expires_in":-5}"#).unwrap().seconds, TIME_MIN);

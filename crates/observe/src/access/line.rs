@@ -108,6 +108,7 @@ impl Line<'_> {
             Variable::Cookie(name) => self.bytes(values.cookie(name)),
             Variable::Argument(name) => self.bytes(values.argument(name)),
             Variable::Claim(name) => self.bytes(values.claim(name).as_deref()),
+            Variable::Geo(field) => self.bytes(values.geo(*field).as_deref()),
             Variable::Capture(group) => self.bytes(values.capture(*group)),
             Variable::Set(name) => self.bytes(values.set(name)),
             Variable::Mapped(map) => self.mapped(map, values),

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use geo::Field;
 use model::template::{Template, Variable};
 use model::{Captures, Labels, StepBudget, ValueMap};
 
@@ -179,6 +180,11 @@ pub trait Values {
 
     /// A claim of the client's token or session, or a label of its API key.
     fn claim(&self, _name: &str) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
+    /// The value that a database has for the client's address.
+    fn geo(&self, _field: Field) -> Option<Cow<'_, [u8]>> {
         None
     }
 

@@ -134,6 +134,8 @@ impl Registry {
         self.encode_tokens(page, count);
         Self::encode_ext_authz(workers, page);
         Self::encode_ext_proc(workers, page);
+        self.encode_sign_ins(page);
+        Self::encode_countries(workers, page);
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);
         page.sample(names::LOG_DROPPED.name, "", count(Counter::LogLinesDropped) + lost);

@@ -10,7 +10,7 @@ use super::recorder::Recorder;
 use super::registry::Registry;
 use super::worker_cells::WorkerCells;
 
-/// What an external processor did for a request.
+/// The part of an external processor in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessorResult {
     /// It had its say.

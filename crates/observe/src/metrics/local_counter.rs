@@ -19,6 +19,11 @@ impl LocalCounter {
         self.add(u64::MAX);
     }
 
+    /// Replaces the number, where it is no count.
+    pub(super) fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
     /// Adds `n` to the counter.
     pub fn add(&self, n: u64) {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);

@@ -121,6 +121,9 @@ metrics! {
     EXT_PROC_REQUESTS: Counter, "forebay_ext_proc_requests_total", "Requests that went through external processors, by result: processed, answered, failed or passed_by";
     EXT_PROC_MESSAGES: Counter, "forebay_ext_proc_messages_total", "Messages to external processors";
     EXT_PROC_SECONDS: Counter, "forebay_ext_proc_wait_seconds_total", "Time that requests waited for external processors";
+    SIGN_INS: Counter, "forebay_oidc_sessions_total", "Sessions of people who sign in at a provider (auth-oidc), by issuer and result: signed_in, failed, renewed, refused (not renewed), unrenewed (the provider was away), signed_out";
+    PROVIDER_UP: Gauge, "forebay_oidc_provider_up", "1 if the provider has done as asked when it was asked last, by issuer";
+    CLIENT_COUNTRIES: Counter, "forebay_client_countries_requests_total", "Requests by the country of the client's address, by code; `unknown` where the database has none, `other` for codes that are not in ISO 3166-1; with forebay-client-country-metrics";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";
     SPANS_DROPPED: Counter, "forebay_trace_spans_dropped_total", "Spans dropped because the queue was full, or rejected by the collector";
@@ -142,6 +145,10 @@ metrics! {
     OVERLOAD_EJECTED: Gauge, "forebay_overload_ejected", "Workers and upstreams that eject an endpoint at present, or would under `enforce`";
     OVERLOAD_EJECTIONS: Counter, "forebay_overload_ejections_total", "Times that a worker ejected an endpoint, or would have under `enforce`";
     OVERLOAD_CONNECTS_PACED: Counter, "forebay_overload_connects_paced_total", "Requests that went elsewhere, or failed, instead of connecting to an endpoint whose connections fail; or would have under `enforce`";
+    HEALTH_CHECKS: Counter, "forebay_health_checks_total", "Active health checks of an endpoint";
+    HEALTH_CHECKS_FAILED: Counter, "forebay_health_checks_failed_total", "Those of them that failed";
+    HEALTH_CHECK_OUT: Gauge, "forebay_health_check_failing", "Upstreams in which an endpoint fails its health check";
+    HEALTH_CHECK_PANIC: Gauge, "forebay_health_check_panic", "Those of them in which it is used all the same, since more than half of the endpoints fail";
     OVERLOAD_RETRIES_DENIED: Counter, "forebay_overload_retries_denied_total", "Retries that the budget of a cluster refused, or would have under `enforce`";
     STREAM_OPENED: Counter, "forebay_stream_connections_total", "Connections of TCP services, sessions of UDP services";
     STREAM_ACTIVE: Gauge, "forebay_stream_connections", "Those of them that are open";

@@ -17,6 +17,7 @@ use super::options::MetricsOptions;
 use super::overload::{ClusterOverload, OverloadCells, Overloads};
 use super::sample::Sample;
 use super::series::Series;
+use super::sign_ins::SignIns;
 use super::stream::{StreamCells, StreamName, Streams};
 use super::upstream::{EndpointCells, PortCells, Upstreams};
 use super::worker_cells::{CLASSES, WorkerCells};
@@ -65,6 +66,8 @@ pub struct Registry {
     pub(super) abuse: [AtomicU64; 4],
     /// Fetches of keys that gave some, and that failed.
     pub(super) key_fetches: [AtomicU64; 2],
+    /// Sessions of providers.
+    pub(super) sign_ins: Mutex<Vec<SignIns>>,
     /// Figures of the cache on disk, if it exists.
     pub(super) cache_disk: Mutex<Option<DiskFigures>>,
 }
@@ -203,6 +206,7 @@ impl Registry {
             cache: Default::default(),
             abuse: Default::default(),
             key_fetches: Default::default(),
+            sign_ins: Mutex::default(),
             cache_disk: Mutex::default(),
         })
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::check_fault::CheckFault;
 use super::local_counter::LocalCounter;
 use super::names::{self, Metric};
 use crate::limits::ENDPOINTS_UNTIL_SWEEP;
@@ -35,6 +36,8 @@ macro_rules! endpoint_cells {
         pub struct EndpointCells {
             $(#[doc = $doc] pub $field: LocalCounter,)*
             failures: [LocalCounter; Failure::ALL.len()],
+            /// Why its last health check failed, as [`CheckFault`] numbers it; zero where it passed.
+            check_fault: LocalCounter,
         }
 
         /// The metrics of an endpoint without further labels, in the order of `Totals::plain`.
@@ -73,12 +76,21 @@ endpoint_cells! {
     ejected => OVERLOAD_EJECTED, "Clusters that eject it at present.";
     ejections => OVERLOAD_EJECTIONS, "Times that it was ejected.";
     connects_paced => OVERLOAD_CONNECTS_PACED, "Requests that did not connect to it since that fails.";
+    checks => HEALTH_CHECKS, "Active health checks.";
+    checks_failed => HEALTH_CHECKS_FAILED, "Active health checks that failed.";
+    check_failing => HEALTH_CHECK_OUT, "Clusters in which it fails its health check.";
+    check_panic => HEALTH_CHECK_PANIC, "Clusters among these that use it all the same.";
 }
 
 impl EndpointCells {
     /// Counts a request that failed.
     pub fn fail(&self, failure: Failure) {
         self.failures[failure as usize].inc();
+    }
+
+    /// Records why the last health check failed; none where it passed.
+    pub fn set_check_fault(&self, fault: Option<CheckFault>) {
+        self.check_fault.set(fault.map_or(0, CheckFault::code));
     }
 }
 
@@ -137,6 +149,8 @@ struct Endpoint {
 pub(super) struct Totals {
     pub(super) plain: [u64; ENDPOINT_METRICS.len()],
     pub(super) failures: [u64; Failure::ALL.len()],
+    /// The number of a health check's fault; zero for none.
+    pub(super) check_fault: u64,
 }
 
 impl Upstreams {
@@ -201,6 +215,8 @@ impl Totals {
         for (total, counter) in plain.chain(failures) {
             *total = total.wrapping_add(counter.get());
         }
+        // Of several clusters' checks, one is shown.
+        self.check_fault = self.check_fault.max(cells.check_fault.get());
     }
 }
 

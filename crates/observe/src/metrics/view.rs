@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::Labels;
 
+use super::check_fault::CheckFault;
 use super::fine;
 use super::histogram::Histogram;
 use super::local_counter::LocalCounter;
@@ -94,6 +95,16 @@ pub struct EndpointTotals {
     pub ejections: u64,
     /// Requests that did not connect to it, because connecting fails.
     pub paced: u64,
+    /// Active health checks, which are not among the requests.
+    pub checks: u64,
+    /// Health checks that failed.
+    pub checks_failed: u64,
+    /// Clusters in which it fails its health check.
+    pub check_failing: u64,
+    /// Clusters among these that use it all the same, since more than half of the endpoints fail.
+    pub check_panic: u64,
+    /// Why its last health check failed; none where that has passed, or where the endpoint does not fail.
+    pub check_fault: Option<CheckFault>,
 }
 
 /// The numbers of a stream, summed over workers.
@@ -304,6 +315,11 @@ impl EndpointTotals {
             ejected: plain.ejected,
             ejections: plain.ejections,
             paced: plain.connects_paced,
+            checks: plain.checks,
+            checks_failed: plain.checks_failed,
+            check_failing: plain.check_failing,
+            check_panic: plain.check_panic,
+            check_fault: CheckFault::of_code(totals.check_fault).filter(|_| plain.check_failing > 0),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::coding::CodingCells;
+use super::countries::CountryCells;
 use super::fine;
 use super::local_counter::LocalCounter;
 use super::rule_cells::RuleCells;
@@ -24,6 +25,8 @@ pub(crate) struct WorkerCells {
     pub(super) reasons: [LocalCounter; Reason::ALL.len()],
     /// Requests that firewalls refused, by phase and rule.
     pub(super) rules: RuleCells,
+    /// Requests by the client's country.
+    pub(super) countries: CountryCells,
     /// Requests that have a series, by the first digit of their status.
     pub(super) classes: [LocalCounter; CLASSES],
     /// The same requests by duration, in the buckets of `fine`.
@@ -69,6 +72,7 @@ impl Default for WorkerCells {
             handshakes: std::array::from_fn(|_| LocalCounter::default()),
             reasons: std::array::from_fn(|_| LocalCounter::default()),
             rules: RuleCells::default(),
+            countries: CountryCells::default(),
             classes: std::array::from_fn(|_| LocalCounter::default()),
             request_times: std::array::from_fn(|_| LocalCounter::default()),
             response_times: std::array::from_fn(|_| LocalCounter::default()),

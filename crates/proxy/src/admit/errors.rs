@@ -50,19 +50,33 @@ pub(crate) fn page(
         && admitted.peer_request.is_none()
         && !admitted.progress.is_answered()
         && admitted.parsed.form != TargetForm::Authority;
-    let is_replaced = |pages: &ErrorPages| pages.replaces(status) && (is_own || !pages.spares_endpoints);
+    let is_replaced = |pages: &ErrorPages| {
+        if is_own { replaces_ours(pages, status) } else { replaces_theirs(pages, status) }
+    };
     let is_replaced = may_be_replaced && admitted.error_pages().is_some_and(is_replaced);
     is_replaced.then(|| ErrorPage { status, challenges: challenges(), is_bodiless: false })
 }
 
 /// Whether an error backend replaces an endpoint's response with this status.
 pub(crate) fn replaces(admitted: &Admitted<'_>, status: u16) -> bool {
-    admitted.error_pages().is_some_and(|pages| pages.replaces(status) && !pages.spares_endpoints)
+    admitted.error_pages().is_some_and(|pages| replaces_theirs(pages, status))
+}
+
+/// Whether a response of ours with this status is replaced.
+fn replaces_ours(pages: &ErrorPages, status: u16) -> bool {
+    pages.replaces(status) || pages.own_page(status).is_some()
+}
+
+/// Whether an endpoint's response with this status is replaced.
+fn replaces_theirs(pages: &ErrorPages, status: u16) -> bool {
+    let by_us = !pages.own_spares_endpoints && pages.own_page(status).is_some();
+    by_us || (pages.replaces(status) && !pages.spares_endpoints)
 }
 
 /// Whether an error backend may have to answer in place of endpoints.
 pub(crate) fn may_replace(admitted: &Admitted<'_>) -> bool {
-    admitted.error_page.is_none() && admitted.error_pages().is_some_and(|pages| !pages.statuses().is_empty())
+    admitted.error_page.is_none()
+        && admitted.error_pages().is_some_and(|pages| !pages.statuses().is_empty() || !pages.own.is_empty())
 }
 
 /// Tells an error backend, and one that replaces endpoints that are missing, what the request is about.

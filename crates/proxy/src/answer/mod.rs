@@ -21,3 +21,4 @@ pub(crate) mod passed;
 pub(crate) mod present;
 pub(crate) mod recode;
 pub(crate) mod record;
+pub(crate) mod replace;

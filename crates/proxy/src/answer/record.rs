@@ -16,6 +16,7 @@ use crate::answer::audit;
 use crate::request::Request;
 use crate::request::client::Client;
 use crate::request::conn::Conn;
+use crate::request::geo;
 use crate::request::lookup;
 use crate::request::report::Report;
 use crate::request::trace::Trace;
@@ -60,6 +61,11 @@ fn report_more(answered: &Answered<'_>, took: Duration) {
     }
     if let Some(trace) = answered.trace.as_deref() {
         leave_span(answered, trace, took);
+    }
+    if answered.config.settings().counts_countries
+        && let Ok(country) = geo::country(answered.request)
+    {
+        answered.worker.recorder.borrow().country(country);
     }
 }
 

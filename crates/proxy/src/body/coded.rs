@@ -1,4 +1,4 @@
-//! A source whose content passes a coder. Available bytes of the source are taken first; before the source
+//! A source whose content passes a coder, or replacements of texts. Available bytes of the source are taken first; before the source
 //! is awaited, the coder is flushed, so that an event reaches its reader at once, and a long content is
 //! compressed as a whole all the same.
 //!
@@ -11,6 +11,7 @@ use std::task::Poll;
 
 use coders::{Broken, Coders, Lease, Task};
 
+use super::replacer::Replacer;
 use super::sink::{append, write_last_chunk};
 use super::{BodyEvent, Framing, Incoming, Meter, RelayError};
 use crate::io::buffer::Buffer;
@@ -20,7 +21,7 @@ use crate::limits::{CODED_BYTES_PER_TURN, LARGE_BUFFER_BYTES, SMALL_BUFFER_BYTES
 /// A source whose content passes a coder.
 pub(crate) struct Coded<'a> {
     from: Incoming<'a>,
-    lease: Lease,
+    coder: Coder,
     phase: Phase,
     /// Output of the coder that has not been taken.
     out: Buffer,
@@ -29,6 +30,16 @@ pub(crate) struct Coded<'a> {
     is_dirty: bool,
     /// Bytes given to the coder since other tasks were polled.
     taken: u64,
+}
+
+/// What the content passes.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all contents pass a lease, which is on the heap already"
+)]
+enum Coder {
+    Lease(Lease),
+    Replacer(Box<Replacer>),
 }
 
 /// The next step of a coded source.
@@ -53,7 +64,16 @@ enum Phase {
 impl<'a> Coded<'a> {
     /// `out` is an empty buffer.
     pub(crate) fn new(from: Incoming<'a>, lease: Lease, out: Buffer) -> Self {
-        Self { from, lease, phase: Phase::Read, out, trailers: Vec::new(), is_dirty: false, taken: 0 }
+        Self::passing(from, Coder::Lease(lease), out)
+    }
+
+    /// The same for a content in which texts are replaced.
+    pub(crate) fn replacing(from: Incoming<'a>, replacer: Replacer, out: Buffer) -> Self {
+        Self::passing(from, Coder::Replacer(Box::new(replacer)), out)
+    }
+
+    fn passing(from: Incoming<'a>, coder: Coder, out: Buffer) -> Self {
+        Self { from, coder, phase: Phase::Read, out, trailers: Vec::new(), is_dirty: false, taken: 0 }
     }
 
     /// Codes the available content, without waiting for more. Returns the length of the coded content, if it
@@ -149,7 +169,7 @@ impl<'a> Coded<'a> {
             Phase::Take { skip, len, at, is_last } => {
                 self.out.reserve(SMALL_BUFFER_BYTES);
                 let input = self.from.content(skip + at, len - at);
-                let (read, written, is_done) = self.lease.take(input, self.out.free())?;
+                let (read, written, is_done) = self.coder.take(input, self.out.free())?;
                 self.out.filled(written);
                 self.taken += read as u64;
                 self.phase = Phase::Take { skip, len, at: at + read, is_last };
@@ -160,7 +180,7 @@ impl<'a> Coded<'a> {
             }
             Phase::Flush => {
                 self.out.reserve(SMALL_BUFFER_BYTES);
-                let (written, is_done) = self.lease.flush(self.out.free())?;
+                let (written, is_done) = self.coder.flush(self.out.free())?;
                 self.out.filled(written);
                 if is_done {
                     (self.phase, self.is_dirty) = (Phase::Read, false);
@@ -168,7 +188,7 @@ impl<'a> Coded<'a> {
             }
             Phase::Finish => {
                 self.out.reserve(SMALL_BUFFER_BYTES);
-                let (written, is_done) = self.lease.finish(self.out.free())?;
+                let (written, is_done) = self.coder.finish(self.out.free())?;
                 self.out.filled(written);
                 if is_done {
                     self.phase = Phase::Ended;
@@ -219,7 +239,7 @@ impl<'a> Coded<'a> {
     fn fail(&mut self, error: RelayError) -> Result<(), RelayError> {
         loop {
             self.out.reserve(SMALL_BUFFER_BYTES);
-            let (written, is_done) = self.lease.flush(self.out.free())?;
+            let (written, is_done) = self.coder.flush(self.out.free())?;
             self.out.filled(written);
             if is_done {
                 self.phase = Phase::Failed(error);
@@ -248,6 +268,30 @@ pub(crate) async fn compress<'c>(
     }
     lease.append_end(&mut out)?;
     Some(out)
+}
+
+impl Coder {
+    fn take(&mut self, input: &[u8], out: &mut [u8]) -> Result<(usize, usize, bool), Broken> {
+        match self {
+            Self::Lease(lease) => lease.take(input, out),
+            Self::Replacer(replacer) => Ok(replacer.take(input, out)),
+        }
+    }
+
+    /// Gives held-back output that a reader can use. The beginning of a text to replace is none.
+    fn flush(&mut self, out: &mut [u8]) -> Result<(usize, bool), Broken> {
+        match self {
+            Self::Lease(lease) => lease.flush(out),
+            Self::Replacer(_) => Ok((0, true)),
+        }
+    }
+
+    fn finish(&mut self, out: &mut [u8]) -> Result<(usize, bool), Broken> {
+        match self {
+            Self::Lease(lease) => lease.finish(out),
+            Self::Replacer(replacer) => Ok(replacer.finish(out)),
+        }
+    }
 }
 
 impl From<Broken> for RelayError {

@@ -4,7 +4,7 @@
 //! Source: socket with decoder | stream | bytes | file ──▶ Sink: HTTP/1, raw or in chunks | HTTP/2
 //! ```
 //!
-//! A [`Coded`] source is another one whose content is compressed or decompressed.
+//! A [`Coded`] source is another one whose content is compressed or decompressed, or passes a [`Replacer`].
 //!
 //! Without stages between the two, small bodies are copied and large ones are spliced from socket to socket
 //! ([`relay`]). Pacing and reading ahead happen between them ([`Stages`]); a body that is sent again, or to
@@ -22,6 +22,7 @@ mod file;
 mod held;
 mod processed;
 mod relay;
+mod replacer;
 mod shared;
 mod sink;
 mod source;
@@ -47,6 +48,7 @@ pub(crate) use file::{FileBody, FilePart};
 pub(crate) use held::{HeldBody, HeldPart, Look, hold};
 pub(crate) use processed::{Answering, Collected, Piece, Processed, Processor, collect, discard};
 pub(crate) use relay::{Passed, relay, relay_and_keep};
+pub(crate) use replacer::Replacer;
 pub(crate) use shared::{End, SharedBody};
 pub(crate) use sink::{Sink, write_last_chunk};
 pub(crate) use source::{Source, take_frames, transcode};

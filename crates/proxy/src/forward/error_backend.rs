@@ -11,6 +11,7 @@ use crate::admit::{Admitted, ErrorPage};
 use crate::answer::attempted::Attempted;
 use crate::answer::passed::Passed;
 use crate::forward::outbound::{Outbound, can_send_body_again};
+use crate::forward::own_error_page;
 use crate::forward::retry::may_retry;
 use crate::io::buffer::Buffer;
 use crate::limits::ERROR_BACKEND_TRIES_MAX;
@@ -31,7 +32,7 @@ pub(crate) struct ErrorBackend<'a> {
 pub(crate) async fn ask<'a>(attempted: &Attempted<'_, 'a>, page: ErrorPage, rest: &mut Buffer) -> Passed<'a> {
     let ErrorBackend { admitted, asked } = choose(attempted, page);
     let result = match &asked {
-        None => Err(Answer::not_found().into()),
+        None => Err(built_in(&admitted).into()),
         Some((cluster, forward)) => ask_first(&admitted, cluster, forward, rest).await,
     };
     Passed { result, cookie: None, by_error_backend: Some(admitted) }
@@ -57,7 +58,8 @@ pub(crate) async fn take_over<'a>(
     let ErrorBackend { mut admitted, asked } = choose(&attempted, page);
     let cookie = attempted.cookie.take();
     let Some((cluster, forward)) = asked else {
-        return Passed { result: Err(Answer::not_found().into()), cookie, by_error_backend: Some(admitted) };
+        let result = Err(built_in(&admitted).into());
+        return Passed { result, cookie, by_error_backend: Some(admitted) };
     };
     let is_kept = can_send_body_again(&admitted, &outbound);
     if let Some(page) = admitted.error_page.as_mut().and_then(Rc::get_mut) {
@@ -73,7 +75,8 @@ pub(crate) async fn take_over<'a>(
 
 /// The first error backend that has endpoints. Of what the route asks for itself only its times hold.
 pub(crate) fn choose<'a>(admitted: &Admitted<'a>, page: ErrorPage) -> ErrorBackend<'a> {
-    let mut backends = admitted.error_pages().into_iter().flat_map(|pages| &pages.backends);
+    let pages = admitted.error_pages().filter(|pages| pages.own_page(page.status).is_none());
+    let mut backends = pages.into_iter().flat_map(|pages| &pages.backends);
     let id = backends.find(|&&id| admitted.cluster_of(id).len() > 0).copied();
     let mut asked_for = match id {
         Some(id) => admitted.at(Some(id)),
@@ -82,6 +85,12 @@ pub(crate) fn choose<'a>(admitted: &Admitted<'a>, page: ErrorPage) -> ErrorBacke
     asked_for.error_page = Some(Rc::new(page));
     let asked = id.map(|id| (admitted.cluster_of(id), forward_to(admitted, Backends::One(id))));
     ErrorBackend { admitted: Box::new(asked_for), asked }
+}
+
+/// The answer where no error backend is asked: the route's own, or that of the built-in one.
+fn built_in(admitted: &Admitted<'_>) -> Answer {
+    let status = admitted.error_page.as_ref().map(|page| page.status);
+    status.and_then(|status| own_error_page::answer(admitted, status)).unwrap_or_else(Answer::not_found)
 }
 
 fn forward_to(admitted: &Admitted<'_>, backends: Backends) -> Forward {

@@ -70,6 +70,9 @@ pub(crate) fn note_answer(
     let is_comparable = status != 101 && has_comparable_latency(admitted);
     let seen = Observed { outcome: Outcome::of_status(status), took, is_comparable };
     if member.health.record.note(seen, admitted.worker.clock.now()) {
+        if seen.outcome != Outcome::Good {
+            prompt_check(member);
+        }
         look(admitted, member, forward, seen);
     }
 }
@@ -81,6 +84,7 @@ pub(crate) fn note_failed_try(admitted: &Admitted<'_>, member: &Member, forward:
     let (worker, health) = (admitted.worker, &member.health);
     let now = worker.clock.now();
     if is_about_connecting(reason) {
+        prompt_check(member);
         health.pacer.note_failure(now, &worker.random);
     }
     if !overload.ejection {
@@ -99,6 +103,7 @@ pub(crate) fn note_failed_try(admitted: &Admitted<'_>, member: &Member, forward:
     if is_fault {
         let took = admitted.report.try_time(now);
         let seen = Observed { outcome: Outcome::Fault, took, is_comparable: false };
+        prompt_check(member);
         health.record.note(seen, now);
         look(admitted, member, forward, seen);
     } else if let (Reason::ClientAborted, Some(took)) = (reason, without_head)
@@ -107,6 +112,14 @@ pub(crate) fn note_failed_try(admitted: &Admitted<'_>, member: &Member, forward:
         && health.record.note_given_up(took, now)
     {
         look(admitted, member, forward, Observed { outcome: Outcome::Good, took, is_comparable: true });
+    }
+}
+
+/// Has an endpoint checked at once that a request has failed at, if it is checked.
+#[cold]
+fn prompt_check(member: &Member) {
+    if let Some(verdict) = &member.verdict {
+        verdict.prompt();
     }
 }
 

@@ -7,8 +7,7 @@ use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Response};
 
 use crate::admit::firewall;
-use crate::answer::deliver::{Recipient, response_fault};
-use crate::answer::recode;
+use crate::answer::deliver::response_fault;
 use crate::body::{Incoming, Source, begin};
 use crate::cache::receive::{self, Arrived, Taken};
 use crate::forward::response::{Received, Receiver, ResponseFraming};
@@ -87,22 +86,8 @@ impl Receiver<'_, '_> {
                 Taken::Unused(unused) => source = unused,
             }
         }
-        let compression = forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref());
-        let mut recode = compression.and_then(|it| recode::plan(attempted, it, response, head));
-        let timeout = forward.timeouts.read;
-        let (source, framed) = match &mut recode {
-            None => (source, body),
-            Some(recode) => {
-                let len = response.fields.content_length;
-                recode::begin(attempted, recode, (source, body), len, timeout).await?
-            }
-        };
-        let presented = attempted.present(&self.own(response, head, framed, recode), |_| (), |_, _| ());
-        let keep_alive = presented.delivery.keep_alive;
-        let mut outcome = presented.with(source, timeout, self.policy());
-        let delivered = Recipient::of(attempted).deliver(&mut outcome, || self.note_long()).await;
-        drop(outcome);
-        delivered.map_err(|fault| self.undelivered(fault))?;
+        let replaced = self.replaced(response, head);
+        let keep_alive = self.send_changed(replaced, response, head, (source, body)).await?;
         Ok(Delivered::Sent { keep_alive })
     }
 }

@@ -228,8 +228,8 @@ impl Receiver<'_, '_> {
         }
     }
 
-    /// Delivers a response that goes through a processor, that the rules of a firewall look at, or that the
-    /// cache takes; none if none of them does.
+    /// Delivers a response that goes through a processor, that the rules of a firewall look at, in which texts
+    /// are replaced, or that the cache takes; none if it is none of these.
     async fn deliver_read(
         &self,
         response: &Response,
@@ -243,6 +243,9 @@ impl Receiver<'_, '_> {
         }
         if let Some(inspection) = attempted.inspection() {
             return Some(self.deliver_inspected(inspection, response, buffer).await);
+        }
+        if let Some(replaced) = self.replaced(response, buffer.data()) {
+            return Some(self.deliver_replaced(replaced, response, buffer).await);
         }
         if attempted.miss().is_none() || attempted.error_page.is_some() {
             return None;

@@ -129,6 +129,8 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let attending = reactor::spawn(attend(Rc::clone(&worker)));
     let announcing = reactor::spawn(announce(Rc::clone(&worker), thread.announcements));
     listeners.install(&worker);
+    let mut checks = worker.pool.board().changes();
+    worker.follow_checks();
     thread.acknowledgement.note(generation);
     loop {
         tokio::select! {
@@ -140,8 +142,10 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                 let generation = next.snapshot.generation;
                 worker.install(next);
                 listeners.install(&worker);
+                worker.follow_checks();
                 thread.acknowledgement.note(generation);
             }
+            Ok(()) = checks.changed() => worker.apply_checks(),
             Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
             changed = stopping.changed() => match *stopping.borrow_and_update() {
                 Stopping::After(time) if changed.is_ok() => worker.part_over(time),
@@ -151,6 +155,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     }
     listeners.close();
     worker.drain().await;
+    worker.checkers.stop(&worker);
     attending.abort();
     announcing.abort();
     ticking.abort();

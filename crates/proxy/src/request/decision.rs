@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clients::quota::Remaining;
 use clients::{RequestSlot, VerifiedToken};
 use deciders::authz::Edit;
+use identity::oidc::session::Session;
 use model::KeyHolder;
 use smallvec::SmallVec;
 
@@ -21,12 +22,14 @@ pub(crate) struct Decision {
     pub(crate) upstream: Vec<(String, Option<Vec<u8>>)>,
     /// Path and query for the endpoint in place of any others.
     pub(crate) target: Option<Vec<u8>>,
-    /// The name of the client.
-    pub(crate) user: Option<Box<str>>,
     /// The client that has shown its key.
-    pub(crate) key: Option<Arc<KeyHolder>>,
+    pub(crate) client: Option<Arc<KeyHolder>>,
+    /// The name of a client that has shown a token or has signed in.
+    pub(crate) user: Option<Box<str>>,
     /// The token of the client.
     pub(crate) token: Option<Arc<VerifiedToken>>,
+    /// The session of a client that has signed in.
+    pub(crate) session: Option<Arc<Session>>,
     /// Values of variables of snippets, from the auth service.
     pub(crate) variables: Vec<(Arc<str>, Vec<u8>)>,
     /// Cookies for the client, from the auth service.
@@ -55,9 +58,10 @@ impl Decision {
         let Self {
             upstream,
             target,
+            client,
             user,
-            key,
             token,
+            session,
             variables,
             cookies,
             session_cookies,
@@ -71,9 +75,10 @@ impl Decision {
         } = self;
         upstream.is_empty()
             && target.is_none()
+            && client.is_none()
             && user.is_none()
-            && key.is_none()
             && token.is_none()
+            && session.is_none()
             && variables.is_empty()
             && cookies.is_empty()
             && session_cookies.is_empty()

@@ -43,7 +43,7 @@ pub(crate) fn headers_alike<'h, 'r>(
 }
 
 /// Whether two names of headers differ in letter case, dashes and underscores at most.
-pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
+fn is_alike(one: &[u8], other: &[u8]) -> bool {
     let plain = |byte: u8| if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
     one.len() == other.len() && one.iter().zip(other).all(|(&one, &other)| plain(one) == plain(other))
 }

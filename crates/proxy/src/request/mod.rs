@@ -18,6 +18,7 @@ pub(crate) mod client;
 pub(crate) mod conn;
 pub(crate) mod decision;
 pub(crate) mod forwarded;
+pub(crate) mod geo;
 pub(crate) mod head;
 pub(crate) mod incoming;
 pub(crate) mod inspection;

@@ -49,6 +49,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         Reason::Forbidden
         | Reason::ClientCertificateSubject
         | Reason::AddressDenied
+        | Reason::PlaceDenied
         | Reason::FirewallDenied
         | Reason::FirewallExhausted
         | Reason::HeaderDenied => 403,
@@ -250,7 +251,8 @@ impl Answer {
     /// gets it as a response of trailers only, as with Envoy.
     pub(crate) fn immediate(immediate: Immediate, is_grpc: bool) -> Self {
         let Immediate { status, fields, body, grpc_status, .. } = immediate;
-        let fields = fields.into_iter().map(|(name, value)| (Cow::Owned(name), value));
+        let is_own = |(name, _): &(String, Vec<u8>)| !name.eq_ignore_ascii_case("date");
+        let fields = fields.into_iter().filter(is_own).map(|(name, value)| (Cow::Owned(name), value));
         if !is_grpc {
             let body = (!matches!(status, 204 | 304)).then_some(body);
             return Self { status, fields: fields.collect(), body, scope: Scope::Location };
@@ -348,6 +350,17 @@ impl Answer {
 
     fn with(mut self, name: &'static str, value: String) -> Self {
         self.fields.push((name.into(), value.into_bytes()));
+        self
+    }
+
+    /// The same answer with another status.
+    pub(crate) fn with_other_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same answer with a further field, which the configuration names.
+    pub(crate) fn with_field(mut self, name: &str, value: &[u8]) -> Self {
+        self.fields.push((Cow::Owned(name.to_owned()), value.to_vec()));
         self
     }
 

@@ -3,7 +3,9 @@
 //! Never in here: the changes that they make to heads, which are `admit`'s.
 
 use model::template::{Part, Template, Variable};
-use model::{AfterRewrite, Block, Check, Return, ReturnContent, ScriptRewrite, Step, Test, TooManySteps};
+use model::{
+    AfterRewrite, Block, Check, PassTarget, Return, ReturnContent, ScriptRewrite, Step, Test, TooManySteps,
+};
 use observe::Reason;
 use wire::path::{climbs, escape, escape_if, escape_unprintable, of_target, query_of_target};
 
@@ -67,6 +69,10 @@ pub(crate) fn run<'s>(at: Values<'_>, state: &mut ScriptState<'s>, steps: &'s [S
             Step::Return(with) => return Err(Ended::Answer(answer(at, state, with))),
             Step::Rewrite(rewrite) => apply(at, state, rewrite)?,
             Step::Break => Flow::Stay,
+            Step::Pass(pass) => {
+                state.pass = Some(pass);
+                Flow::GoOn
+            }
         };
         if flow != Flow::GoOn {
             return Ok(flow);
@@ -183,6 +189,36 @@ fn apply(at: Values<'_>, state: &mut ScriptState<'_>, rewrite: &ScriptRewrite) -
         AfterRewrite::FindRoute => Flow::FindRoute,
         AfterRewrite::Stay => Flow::Stay,
     })
+}
+
+/// Changes path and query as a [`Pass`](model::Pass) says.
+pub(crate) fn turn(at: Values<'_>, state: &mut ScriptState<'_>, target: &PassTarget) -> Result<(), Ended> {
+    let asked = at.routed.sent_target();
+    let has_escapes = memchr::memchr(b'%', of_target(asked)).is_some();
+    let (path, query, target) = match target {
+        PassTarget::Same => return Ok(()),
+        PassTarget::Beginning { len, with } => {
+            let rest = current_path(at.routed, state).get(*len..).unwrap_or_default();
+            let path = [with.as_bytes(), rest].concat();
+            let query = state.query().or_else(|| query_of_target(asked)).unwrap_or_default().to_vec();
+            let target = target_of(&path, &query, has_escapes);
+            (path, query, target)
+        }
+        PassTarget::Whole(template) => {
+            let whole = new_path(at, state, template, escape_unprintable);
+            let path = of_target(&whole).to_vec();
+            let query = query_of_target(&whole).unwrap_or_default().to_vec();
+            (path, query, whole)
+        }
+    };
+    if path.first() != Some(&b'/') || climbs(&path) || path.contains(&0) {
+        return Err(Ended::Refuse(Reason::BadTarget));
+    }
+    if target.len() > SCRIPT_VALUE_BYTES_MAX {
+        return Err(Ended::Refuse(Reason::LineTooLong));
+    }
+    state.go_to(path, query, target);
+    Ok(())
 }
 
 /// Path and query as an endpoint is asked for them. nginx escapes what it makes of a path that came with

@@ -2,7 +2,7 @@
 //!
 //! Never in here: how a script is run.
 
-use model::{Captures, Headers};
+use model::{Captures, Headers, Pass};
 
 /// The results of a request's scripts so far.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(crate) struct ScriptState<'a> {
     pub(crate) is_of_question: bool,
     /// Path and query for endpoints; none for the client's.
     pub(crate) target: Option<Vec<u8>>,
+    /// Where the request goes in place of its route's cluster.
+    pub(crate) pass: Option<&'a Pass>,
 }
 
 /// The path of the question to an auth service, as `$uri` in its snippet; ingress-nginx adds the rule's
@@ -74,11 +76,13 @@ impl<'a> ScriptState<'a> {
     /// Begins with the program of a host, or of a place within it.
     pub(crate) fn enter(&mut self, outer: Option<&'a Headers>, inner: Option<&'a Headers>) {
         (self.outer, self.inner, self.condition) = (outer, inner, None);
+        self.pass = None;
     }
 
     /// Enters a condition that holds: of several the last one's headers hold.
     pub(crate) fn enter_condition(&mut self, headers: &'a Headers) {
         self.condition = Some(headers);
+        self.pass = None;
     }
 
     /// Goes on with another path and query. `target` is both as an endpoint is asked for them.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{PathKind, RequestFilter, Route, RoutePath, TooManySteps};
+use model::{Pass, PathKind, RequestFilter, Route, RoutePath, TooManySteps};
 use observe::Reason;
 use routing::{HostTable, Needs};
 
@@ -71,6 +71,25 @@ impl<'a> Routed<'a> {
         Ok((host, route))
     }
 
+    /// Sends the request where a snippet says, in place of the cluster of its route.
+    fn pass(
+        &mut self,
+        state: &mut ScriptState<'a>,
+        route: &'a Arc<Route>,
+        pass: &Pass,
+        is_of_place: bool,
+    ) -> Result<&'a Arc<Route>, Stop> {
+        let passes = route.script.as_ref().map(|script| &script.passes[..]).unwrap_or_default();
+        let found = passes.iter().find(|one| one.is_of_place == is_of_place && one.to == pass.to);
+        let passed = &found.ok_or(Reason::NoEndpoints)?.route;
+        script::turn(self.scope(), state, &pass.target)?;
+        // The features of this route are those that it has itself: each is looked at.
+        (self.route, self.needs) = (Some(passed), Needs::ALL);
+        self.check_length(passed)?;
+        check_open(passed)?;
+        Ok(passed)
+    }
+
     fn run_levels(
         &mut self,
         state: &mut ScriptState<'a>,
@@ -125,11 +144,20 @@ impl<'a> Routed<'a> {
             };
             match (goes_elsewhere, place) {
                 (true, _) => (host, route) = self.find_again(state, watch)?,
-                (false, None) => return Ok(((host, route), flow)),
+                (false, None) => {
+                    if let Some(pass) = state.pass {
+                        route = self.pass(state, route, pass, false)?;
+                    }
+                    return Ok(((host, route), flow));
+                }
                 (false, Some(place)) => {
                     let networks = place.networks.as_ref();
-                    let is_let_in = networks.is_none_or(|networks| networks.admits(self.forwarded.client));
-                    return Err(if is_let_in { Reason::UnknownPath } else { Reason::AddressDenied }.into());
+                    if networks.is_some_and(|networks| !networks.admits(self.forwarded.client)) {
+                        return Err(Reason::AddressDenied.into());
+                    }
+                    let pass = state.pass.or(place.pass.as_ref()).ok_or(Reason::UnknownPath)?;
+                    route = self.pass(state, route, pass, true)?;
+                    return Ok(((host, route), flow));
                 }
             }
         }

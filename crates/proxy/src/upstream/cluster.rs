@@ -1,13 +1,16 @@
 //! Load balancing: which endpoint of a cluster takes the next request.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use balance::{Ring, Sticky, draw};
 use clock::{Moment, Random};
 use model::{Balance, EndpointState, HashBy};
 
 use super::ClusterLimits;
+use super::checks::Group;
 use super::cluster_state::{ClusterState, Health, Member};
 use super::pool::{Endpoint, Pool};
 use super::protocol::Protocol;
@@ -23,8 +26,18 @@ pub(crate) struct Cluster {
     state: Rc<ClusterState>,
     /// The concurrency limits of the endpoints, and their queue.
     limits: Rc<ClusterLimits>,
+    /// The health checks of the endpoints; none where they are not checked.
+    checks: Option<Box<Checks>>,
     /// The same endpoints with the protocol for clients over TLS; none if it is the same protocol.
     for_tls: Option<Box<Self>>,
+}
+
+/// The health checks of a cluster's endpoints.
+#[derive(Clone)]
+struct Checks {
+    group: Arc<Group>,
+    /// The endpoints that are left out, since they fail.
+    left_out: Vec<SocketAddr>,
 }
 
 /// How a request determines its endpoint.
@@ -46,10 +59,18 @@ impl Cluster {
     pub(crate) fn new(cluster: &model::Cluster, state: &Rc<ClusterState>, pool: &Pool) -> Self {
         let (protocol, for_tls) = pool.protocols(cluster);
         let since = state.ready_since(cluster, pool.now());
-        let for_tls =
-            for_tls.map(|protocol| Box::new(Self::speaking(cluster, &protocol, pool, state, 1, since)));
-        let cluster = Self { for_tls, ..Self::speaking(cluster, &protocol, pool, state, 0, since) };
+        let checks = Checks::of(cluster, pool).map(Box::new);
+        let speaking = |protocol: &Protocol, variant| {
+            Self::speaking(cluster, protocol, pool, state, checks.as_deref(), variant, since)
+        };
+        let for_tls = for_tls.map(|protocol| Box::new(speaking(&protocol, 1)));
+        let cluster = Self { for_tls, ..speaking(&protocol, 0) };
+        let cluster = Self { checks, ..cluster };
         state.keep_only(&cluster.members);
+        if let Some(checks) = &cluster.checks {
+            let records = cluster.members.iter().map(|member| &member.health.record);
+            state.outliers.note_checked_out(checks.left_out.len(), &records, pool.now());
+        }
         cluster
     }
 
@@ -60,14 +81,19 @@ impl Cluster {
         protocol: &Protocol,
         pool: &Pool,
         state: &Rc<ClusterState>,
+        checks: Option<&Checks>,
         variant: usize,
         since: Option<Moment>,
     ) -> Self {
         let in_state = |in_state| {
-            let chosen = cluster.endpoints.iter().filter(move |endpoint| endpoint.state == in_state);
+            let left_out = checks.map_or(&[][..], |checks| &checks.left_out);
+            let is_chosen =
+                |one: &&model::Endpoint| one.state == in_state && !left_out.contains(&one.address);
+            let chosen = cluster.endpoints.iter().filter(is_chosen);
             let member = |endpoint: &model::Endpoint| {
                 let endpoint = pool.endpoint(endpoint.address, protocol);
-                Rc::new(Member { health: state.health(&endpoint, since), endpoint })
+                let verdict = checks.map(|checks| checks.group.verdict(endpoint.address));
+                Rc::new(Member { health: state.health(&endpoint, since), endpoint, verdict })
             };
             chosen.map(member).collect::<Vec<_>>()
         };
@@ -83,7 +109,26 @@ impl Cluster {
         let limits = state.limits(variant, &cluster.name, pool);
         let endpoints: Vec<_> = members.iter().map(|member| Rc::clone(&member.endpoint)).collect();
         limits.set_endpoints(&endpoints);
-        Self { compares_times, keyed, members, state: Rc::clone(state), limits, for_tls: None }
+        let state = Rc::clone(state);
+        Self { compares_times, keyed, members, state, limits, checks: None, for_tls: None }
+    }
+
+    /// Whether other endpoints than before are left out by their health checks.
+    pub(crate) fn is_outdated(&self, cluster: &model::Cluster) -> bool {
+        self.checks.as_ref().is_some_and(|checks| checks.left_out != checks.group.left_out(cluster))
+    }
+
+    /// Has silent endpoints checked, and has those probed whose checks have passed since they were ejected.
+    pub(crate) fn attend_checks(&self, silence: Duration, now: Moment) {
+        for member in self.members() {
+            let (Some(verdict), record) = (&member.verdict, &member.health.record) else { continue };
+            if record.is_silent_for(silence, now) {
+                verdict.prompt();
+            }
+            if let Some(since) = verdict.passing_since().filter(|_| record.is_ejected()) {
+                record.note_checks_passed(since, now);
+            }
+        }
     }
 
     /// Notes that the cluster is part of the configuration, so that its endpoints keep idle connections.
@@ -128,7 +173,7 @@ impl Cluster {
         let known = self.members.iter().find(|member| Rc::ptr_eq(&member.endpoint, endpoint));
         let unknown = || {
             let health = Rc::new(Health::new(endpoint, None));
-            Rc::new(Member { endpoint: Rc::clone(endpoint), health })
+            Rc::new(Member { endpoint: Rc::clone(endpoint), health, verdict: None })
         };
         known.map_or_else(unknown, Rc::clone)
     }
@@ -261,6 +306,13 @@ impl Cluster {
         let fit = two.into_iter().filter(|member| is_fit(member));
         let better = fit.min_by(|a, b| time(a).total_cmp(&time(b)));
         better.or_else(|| self.next_in_turn(is_fit))
+    }
+}
+
+impl Checks {
+    fn of(cluster: &model::Cluster, pool: &Pool) -> Option<Self> {
+        let group = pool.board().group(&pool.check_key(cluster)?);
+        Some(Self { left_out: group.left_out(cluster), group })
     }
 }
 

@@ -10,6 +10,7 @@ use balance::{HealthRecord, Outliers, Pacer, RetryBudget};
 use clock::{Moment, Random};
 
 use super::ClusterLimits;
+use super::checks::Verdict;
 use super::pool::{Endpoint, Pool};
 
 /// The state of a cluster with this id and name.
@@ -30,6 +31,8 @@ pub(crate) struct Member {
     pub(crate) endpoint: Rc<Endpoint>,
     /// The endpoint's health in this cluster.
     pub(crate) health: Rc<Health>,
+    /// The verdict of its health checks; none where it is not checked.
+    pub(crate) verdict: Option<Arc<Verdict>>,
 }
 
 /// The health of an endpoint in a cluster, as one worker observes it.

@@ -16,6 +16,7 @@
 //! differ.
 
 mod call;
+pub(crate) mod checks;
 pub(crate) mod cluster;
 mod cluster_state;
 mod connect;

@@ -17,6 +17,7 @@ use observe::{EndpointCells, PortCells, Registry};
 use reactor::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
+use super::checks::{Board, GroupKey};
 use super::connect::{Sources, connect, connect_datagrams};
 use super::error::NoConnection;
 use super::h2::{Session, Sessions};
@@ -129,6 +130,18 @@ impl Pool {
     /// same.
     pub(crate) fn protocols(&self, cluster: &model::Cluster) -> (Protocol, Option<Protocol>) {
         Protocol::of(cluster, &self.shared.connector_configs)
+    }
+
+    /// The verdicts of health checks.
+    pub(crate) fn board(&self) -> &Board {
+        &self.shared.board
+    }
+
+    /// The group in which a cluster's endpoints are checked; none where they are not.
+    pub(crate) fn check_key(&self, cluster: &model::Cluster) -> Option<GroupKey> {
+        let check = Arc::clone(cluster.health_check.as_ref()?);
+        let (protocol, _) = self.protocols(cluster);
+        Some(GroupKey { cluster: cluster.name.as_str().into(), protocol, check })
     }
 
     /// The state of an endpoint, created if it does not exist. It is not for the path of a request.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
+use super::checks::Board;
 use super::protocol::Target;
 use crate::io::connection::Connection;
 use crate::io::tls::upstream::ConnectorConfigs;
@@ -17,6 +18,8 @@ pub(crate) struct SharedPool {
     endpoints: Mutex<HashMap<Target, Arc<IdleConnections>>>,
     /// TLS configurations towards endpoints.
     pub(crate) connector_configs: ConnectorConfigs,
+    /// The verdicts of health checks.
+    pub(crate) board: Board,
 }
 
 /// The idle connections to one endpoint.
@@ -44,6 +47,7 @@ impl SharedPool {
             workers,
             endpoints: Mutex::default(),
             connector_configs: ConnectorConfigs::default(),
+            board: Board::default(),
         })
     }
 

@@ -82,7 +82,7 @@ pub(crate) async fn final_head(
 }
 
 /// Drains a body, so that the connection can be used again. False where that is not worth it.
-async fn drain(
+pub(crate) async fn drain(
     call: &Call<'_>,
     body: Body,
     buffer: &mut Buffer,

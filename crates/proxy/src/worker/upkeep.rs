@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Worker;
 use crate::admit::guard::Relief;
-use crate::limits::{GUARD_KEEP_ALIVE_MAX, SHORTAGE_TOLD_INTERVAL};
+use crate::limits::{GUARD_KEEP_ALIVE_MAX, HEALTH_CHECK_SILENCE, SHORTAGE_TOLD_INTERVAL};
 use crate::upstream::ClusterLimits;
 
 impl Worker {
@@ -19,6 +19,7 @@ impl Worker {
             self.recorder.borrow().cache(cache.store().figures());
         }
         self.look_at_limits();
+        self.attend_checks();
         self.abuse.tick();
         self.ease_compression();
         self.handshakes.refill();
@@ -39,6 +40,14 @@ impl Worker {
         let limited = self.limited.take();
         let busy: Vec<_> = limited.into_iter().filter(ClusterLimits::tick).collect();
         self.limited.borrow_mut().extend(busy);
+    }
+
+    /// Looks at the endpoints that are checked and have requests.
+    fn attend_checks(&self) {
+        let config = self.config.borrow();
+        for (_, _, cluster) in config.checked() {
+            cluster.attend_checks(HEALTH_CHECK_SILENCE, self.clock.now());
+        }
     }
 
     /// Lowers compression levels while the worker is short of CPU, and raises them again.

@@ -92,6 +92,17 @@ true
 - --waf-unenforced={{ . }}
 {{- end }}
 {{- end }}
+{{- if $controller.geoip.licenseKeySecret.name }}
+- --maxmind-license-key=$(MAXMIND_LICENSE_KEY)
+{{- else if $controller.maxmindLicenseKey }}
+- --maxmind-license-key={{ $controller.maxmindLicenseKey }}
+{{- end }}
+{{- with $controller.geoip.editions }}
+- --maxmind-edition-ids={{ join "," . }}
+{{- end }}
+{{- with $controller.geoip.mirror }}
+- --maxmind-mirror={{ . }}
+{{- end }}
 {{- if $controller.replicas.enabled }}
 - --replicas-service={{ required "controller.replicas needs a Service of the controller" (include "forebay.ownService" .) }}
 - --replicas-secret=/etc/forebay/replicas/secret

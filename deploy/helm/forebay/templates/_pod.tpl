@@ -117,6 +117,10 @@ capabilities:
   mountPath: /etc/forebay/waf
   readOnly: true
 {{- end }}
+{{- if $controller.geoip.volume }}
+- name: geoip
+  mountPath: /etc/ingress-controller/geoip
+{{- end }}
 {{- with $controller.extraVolumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -177,6 +181,10 @@ capabilities:
   {{- toYaml .rulesVolume | nindent 2 }}
 {{- end }}
 {{- end }}
+{{- with $controller.geoip.volume }}
+- name: geoip
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with $controller.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
@@ -203,6 +211,15 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: status.podIP
+  {{- end }}
+  {{- with $controller.geoip.licenseKeySecret }}
+  {{- if .name }}
+  - name: MAXMIND_LICENSE_KEY
+    valueFrom:
+      secretKeyRef:
+        name: {{ .name }}
+        key: {{ .key }}
+  {{- end }}
   {{- end }}
   {{- with $controller.extraEnvs }}
   {{- toYaml . | nindent 2 }}

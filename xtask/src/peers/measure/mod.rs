@@ -18,9 +18,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bench::generator::{Expect, Outcome, Pace, Plan, Status};
+use testkit::GrpcServer;
 
 use super::certificate::{Certificates, Key};
 use super::contents;
+use super::decider::{self, Decider};
 use super::feature::{Case, Counted, HOST, Scene};
 use super::figures::{self, Figure, Figures};
 use super::proxy::{Clients, Peer, Running, Setup, other_host};
@@ -60,6 +62,8 @@ struct Stage {
     running: Running,
     backends: Vec<Backend>,
     services: Vec<Backend>,
+    /// It ends with this value.
+    _decider: Option<GrpcServer>,
 }
 
 impl Stage {
@@ -145,12 +149,16 @@ impl Bench<'_> {
     fn start_with(&self, peer: Peer, setup: Setup, backends: Vec<Backend>) -> Result<Stage> {
         let names = setup.feature.services.clone();
         let services = names.iter().map(|name| self.backend(name)).collect::<Result<Vec<_>>>()?;
+        let decider = setup.feature.decider.map(Decider::start);
+        let besides = names.into_iter().zip(services.iter().map(|service| service.address));
+        let deciding = decider.iter().map(|server| (decider::NAME.into(), server.address()));
         let setup = Setup {
             upstreams: backends.iter().map(|backend| backend.address).collect(),
-            services: names.into_iter().zip(services.iter().map(|service| service.address)).collect(),
+            services: besides.chain(deciding).collect(),
             ..setup
         };
-        Ok(Stage { running: peer.start(&setup, &self.interrupt)?, backends, services })
+        let running = peer.start(&setup, &self.interrupt)?;
+        Ok(Stage { running, backends, services, _decider: decider })
     }
 
     /// Starts what a load needs, and checks that its feature is in force.

@@ -14,7 +14,7 @@ use super::listed::listed_values;
 use super::logs::{log_format, no_access_log, no_stream_access_log, output, stream_log_format};
 use super::upgrades::upgrade_protocols;
 use super::value::{self, Applied, positive, set};
-use super::{Global, Key, tracing};
+use super::{Global, Key, geoip, tracing};
 use crate::names::NsName;
 use crate::translate::ciphers;
 use crate::translate::header::{self, Side};
@@ -22,8 +22,8 @@ use crate::translate::ingress::access::address_set;
 use crate::translate::ingress::annotation::Risk;
 use crate::translate::ingress::auth::external;
 use crate::translate::ingress::{
-    abuse, bodies, cache, compression, errors, firewall, firewall_tuning, limits, overload, quota, redirect,
-    responses,
+    abuse, bodies, cache, compression, errors, firewall, firewall_tuning, limits, overload, places, quota,
+    redirect, responses,
 };
 
 const TUNING: &str = "it tunes nginx and has no counterpart";
@@ -34,7 +34,6 @@ const NO_DH: &str = "key exchange is by elliptic curves only";
 const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
 const OTEL: &str = "no file is read: the otel-* and otlp-* keys say it all";
 const OWN_LOG: &str = "messages go to standard error; FOREBAY_LOG sets the level";
-const NO_GEOIP: &str = "there is no database of addresses, and no $geoip2 variable";
 const NO_STATUS: &str = "there is no /nginx_status; see the metrics of the admin port";
 
 macro_rules! keys {
@@ -135,6 +134,10 @@ keys! {
         "Networks of clients that are never far off the others, such as gateways with many users.";
     "forebay-abuse-key", "$remote_addr", Supported(|g, v| { let key = abuse::key(v)?; g.settings.abuse.general.key.clone_from(&key); g.defaults.abuse.key = abuse::Key::OfAll(key); Ok(None) }),
         "`forebay.io/abuse-key` for all, and for requests that no route takes.";
+    "forebay-allow-asn", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.allowed_systems, places::systems(v))),
+        "Autonomous systems of clients that are allowed; others get 403, addresses of unknown systems too.";
+    "forebay-allow-countries", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.allowed_countries, places::countries(v))),
+        "Countries of clients that are allowed, by their codes of ISO 3166-1; others get 403, addresses of unknown countries too.";
     "forebay-cache", "false", Supported(|g, v| set(&mut g.defaults.cache.is_on, value::boolean(v))),
         "`forebay.io/cache` for all. It needs `--cache-memory`.";
     "forebay-cache-bypass", "", Supported(|g, v| set(&mut g.defaults.cache.policy.bypass, cache::bypass(v))),
@@ -153,6 +156,8 @@ keys! {
         "`forebay.io/cache-stale-if-error` for all.";
     "forebay-cache-stale-while-revalidate", "0", Supported(|g, v| set(&mut g.defaults.cache.policy.stale_while_revalidate, value::duration(v))),
         "`forebay.io/cache-stale-while-revalidate` for all.";
+    "forebay-client-country-metrics", "false", Supported(|g, v| set(&mut g.settings.counts_countries, value::boolean(v))),
+        "Counts requests by the client's country, in `forebay_client_countries_requests_total` and in the console.";
     "forebay-client-min-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.send_rate_min, abuse::rate(v))),
         "Minimum bytes/s of a request, after a grace period of 10 s or as in `240:5s`; 0 for no bound.";
     "forebay-client-min-read-rate", "0", Supported(|g, v| set(&mut g.settings.client.bounds.read_rate_min, abuse::rate(v))),
@@ -174,8 +179,14 @@ keys! {
         "Connections of one client; 0 for no such bound.";
     "forebay-decompression", "false", Supported(|g, v| set(&mut g.defaults.compression.decodes, value::boolean(v))),
         "`forebay.io/decompression` for all.";
+    "forebay-deny-asn", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.denied_systems, places::systems(v))),
+        "Autonomous systems of clients that get 403.";
+    "forebay-deny-countries", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.denied_countries, places::countries(v))),
+        "Countries of clients that get 403.";
     "forebay-ejection", "on", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.ejection, value::on_off(v)))),
         "`forebay.io/ejection` for all.";
+    "forebay-geoip-secret", "", Supported(|g, v| set(&mut g.geoip.secret, geoip::secret(v))),
+        "Secret with databases for `use-geoip2`, `namespace/name`: each key is the file of an edition, such as `GeoLite2-Country.mmdb`.";
     "forebay-guard", "watch", Supported(|g, v| set(&mut g.settings.guard, overload::mode(v))),
         "Protection of Forebay itself when CPU time, memory, descriptors or ports run short: `watch` reports, `enforce` reduces work and refuses requests by priority, `off`.";
     "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
@@ -229,7 +240,8 @@ keys! {
         "Header that holds the host asked for.";
     "generate-request-id", "true", Supported(|g, v| set(&mut g.settings.forwarded.request_id, value::boolean(v))),
         "Makes up an X-Request-ID where there is none.";
-    "geoip2-autoreload-in-minutes", "0", Ignored(NO_GEOIP), "Reads its database anew.";
+    "geoip2-autoreload-in-minutes", "0", Supported(|g, v| set(&mut g.geoip.reload_minutes, value::number(v))),
+        "Minutes between two looks at the files of databases; 0 to read them once.";
     "global-allowed-response-headers", "", Supported(|g, v| set(&mut g.defaults.headers.allowed, Ok(value::list(v).into()))),
         "Headers that `custom-headers` may set.";
     "global-auth-always-set-cookie", "false", Supported(|g, v| set(&mut g.defaults.auth.global.always_set_cookie, value::boolean(v))),
@@ -483,7 +495,8 @@ keys! {
     "use-forwarded-headers", "false", Supported(|g, v| set(&mut g.settings.forwarded.use_incoming, value::boolean(v))),
         "Believes the X-Forwarded headers of trusted peers.";
     "use-geoip", "true", Ignored(DEAD), "Finds out countries of clients.";
-    "use-geoip2", "false", Instead(NO_GEOIP), "Finds out countries of clients.";
+    "use-geoip2", "false", Supported(|g, v| set(&mut g.geoip.wanted.is_on, value::boolean(v))),
+        "Loads databases of addresses, for variables `$geoip2_*` and rules by country.";
     "use-gzip", "false", Supported(|g, v| set(&mut g.defaults.compression.gzip.is_on, value::boolean(v))),
         "Compresses responses by gzip, for clients that accept it.";
     "use-http2", "true", Supported(|g, v| set(&mut g.settings.tls.http2, value::boolean(v))),

@@ -1,6 +1,7 @@
 //! The `ConfigMap`: settings of the whole proxy, and the defaults of each location.
 
 mod addresses;
+mod geoip;
 mod keys;
 mod listed;
 mod logs;
@@ -8,6 +9,7 @@ mod snippets;
 mod tracing;
 mod upgrades;
 
+pub(crate) use geoip::named_secret;
 pub use keys::KEYS;
 
 use std::time::Duration;
@@ -78,6 +80,7 @@ pub(super) struct Global {
     log: Log,
     /// Names outside the cluster are treated as if they had no IPv6 addresses.
     pub(super) leaves_out_ipv6: bool,
+    pub(super) geoip: geoip::Keys,
 }
 
 /// The keys about the targets of access logs.
@@ -140,6 +143,7 @@ impl Default for Global {
             server: Server::default(),
             log: Log::default(),
             leaves_out_ipv6: false,
+            geoip: geoip::Keys::default(),
         }
     }
 }
@@ -266,6 +270,10 @@ const CLOSING: &[&str] = &[
     "block-referers",
     "block-user-agents",
     "denylist-source-range",
+    "forebay-allow-asn",
+    "forebay-allow-countries",
+    "forebay-deny-asn",
+    "forebay-deny-countries",
     "global-auth-url",
     "whitelist-source-range",
 ];
@@ -334,6 +342,7 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     global.defaults.cache.has_memory = inputs.options.has_cache;
     global.defaults.cache.has_replicas = inputs.options.replicas.is_some() && !global.proxy_protocol.used;
     global.defaults.quota.has_replicas = inputs.options.counts_with_replicas();
+    geoip::finish(&mut global, configmap, inputs, &mut tell);
     report_without_effect(&global, configmap, inputs.options, &mut tell);
     if believes_everybody(&global) {
         global.settings.forwarded.priority_header = None;

@@ -56,8 +56,18 @@ pub(super) fn read<'t>(
         .for_each(|it| found.names.add_set_by(it));
     let host = text("server-snippet").map(|it| snippet::server(it, &found.names));
     let host = said.take("server-snippet", host);
+    if let Some(host) = &host {
+        found.names.add_error_blocks(host);
+    }
     let location = text("location-snippet").map(|it| snippet::location(it, &found.names));
     found.location = said.take("location-snippet", location).unwrap_or_default();
+    if let Some(host) = &host {
+        let defaults = &mut global.defaults;
+        snippets::take_own(defaults, host.replacements.as_ref(), &host.errors, &host.limits);
+    }
+    let of_location = &found.location;
+    let own = of_location.replacements.as_ref();
+    snippets::take_own(&mut global.defaults, own, &of_location.errors, &of_location.limits);
     let of_host = host.iter().flat_map(|host| &host.asks).map(|ask| ("server-snippet", ask));
     for (key, ask) in of_host.chain(found.location.asks.iter().map(|ask| ("location-snippet", ask))) {
         match snippets::obey(&mut global.defaults, ask, named) {

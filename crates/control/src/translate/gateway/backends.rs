@@ -17,7 +17,7 @@ use crate::objects::{At, Resource, Service};
 use crate::translate::certificates;
 use crate::translate::clusters::ClusterQueries;
 use crate::translate::inputs::Inputs;
-use crate::translate::upstream_protocol::{Protocol, UpstreamDraft};
+use crate::translate::upstream_protocol::{HealthDraft, Protocol, UpstreamDraft};
 
 /// Finds the clusters behind the references of one route.
 pub(super) struct BackendFinder<'m, 'c, 'a> {
@@ -28,6 +28,8 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     pub(super) client_certificate: Option<&'m NsName>,
     pub(super) kind: RouteKind,
     pub(super) namespace: &'m str,
+    /// The health check that policies request for the endpoints of the present rule.
+    pub(super) health: Option<HealthDraft>,
     /// The faults of references; the first is reported.
     pub(super) faults: Vec<Fault>,
     /// The Services that references name.
@@ -96,6 +98,14 @@ impl BackendFinder<'_, '_, '_> {
         }
     }
 
+    /// The cluster of a reference that gets no requests of the rule's clients, and no health checks.
+    pub(super) fn unchecked_cluster(&mut self, reference: &ObjectReference) -> Option<ClusterId> {
+        let health = self.health.take();
+        let cluster = self.cluster(reference, None);
+        self.health = health;
+        cluster
+    }
+
     fn find(
         &mut self,
         reference: &ObjectReference,
@@ -145,7 +155,12 @@ impl BackendFinder<'_, '_, '_> {
             (None, true) => Protocol::Grpc,
             (None, false) => Protocol::Http,
         };
-        let draft = UpstreamDraft { protocol: Some(protocol), own_tls: tls, unverified: None };
+        let draft = UpstreamDraft {
+            protocol: Some(protocol),
+            own_tls: tls,
+            unverified: None,
+            health: self.health.clone(),
+        };
         Ok(self.clusters.for_route(&key, &port, &draft, affinity))
     }
 

@@ -92,7 +92,7 @@ impl FilterSet {
             }
             FilterType::RequestMirror => {
                 let mirror = filter.request_mirror.as_deref().ok_or_else(lacking)?;
-                let cluster = finder.cluster(&mirror.backend_ref, None);
+                let cluster = finder.unchecked_cluster(&mirror.backend_ref);
                 self.mirrors.extend(cluster.map(|cluster| Mirror {
                     cluster,
                     copy: None,

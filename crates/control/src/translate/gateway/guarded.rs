@@ -21,7 +21,7 @@ pub(super) fn access(
     path: &PathMatch,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Option<Box<Access>> {
-    let AccessDraft { firewall, limits, quota, networks, blocked, spared, satisfy, .. } =
+    let AccessDraft { firewall, limits, quota, networks, places, blocked, spared, satisfy, .. } =
         draft.access.clone();
     let is_spared = spared.iter().any(|beginning| path.path().starts_with(beginning.as_str()));
     let api_keys = draft.access.api_keys.clone().filter(|_| !is_spared);
@@ -57,7 +57,7 @@ pub(super) fn access(
         firewall,
         limits,
         quota,
-        networks: networks.or_else(of_all),
+        networks: Networks::with_places(networks.or_else(of_all), places),
         api_keys,
         jwt,
         basic,
@@ -92,7 +92,7 @@ pub(super) fn error_pages(
     inputs: &Inputs<'_>,
     clusters: &mut ClusterQueries<'_, '_>,
 ) -> Option<Arc<ErrorPages>> {
-    let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend } = &draft.errors;
+    let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend, own: _ } = &draft.errors;
     let usual = inputs.options.default_backend_service.as_ref();
     let own = default_backend.as_ref().filter(|_| *has_own_statuses);
     let in_clear = UpstreamDraft::default();

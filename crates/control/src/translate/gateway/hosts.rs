@@ -239,6 +239,7 @@ impl KeptHost {
         let routes = templates().map(|template| Arc::new(at_host(&template.route, name, port, client_auth)));
         let mut routes: Vec<_> = routes.collect();
         let mut origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+        // Routes of other namespaces are there because the Gateway lets them be.
         sign_in::add_endpoints(&mut routes, &mut origins);
         let host = Host {
             name: name.clone(),

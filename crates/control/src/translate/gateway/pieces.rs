@@ -254,6 +254,7 @@ pub(super) fn follow<'a>(
             client_certificate: key.client_certificate.as_ref(),
             kind: object.kind(),
             namespace: object.namespace(),
+            health: None,
             faults: Vec::new(),
             services: Vec::new(),
         };

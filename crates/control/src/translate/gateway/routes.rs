@@ -68,6 +68,7 @@ pub(super) fn of_requests(
     let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
     for (number, rule) in rules.iter().enumerate() {
         let Draft { route: base, settings } = drafts.of(rule.name);
+        finder.health.clone_from(&base.upstream.health);
         let settings: Option<Arc<[_]>> = if rule.settings.is_empty() {
             settings.clone()
         } else {

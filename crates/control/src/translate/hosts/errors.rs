@@ -14,7 +14,8 @@ impl Merge<'_, '_, '_> {
     /// delivers pages in clear; as a substitute for missing endpoints it uses the protocol of those
     /// endpoints.
     pub(super) fn error_pages(&mut self, draft: &DraftRoute, action: &Action) -> Option<Arc<ErrorPages>> {
-        let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend } = &draft.errors;
+        let ErrorsDraft { statuses, has_own_statuses, spares_endpoints, default_backend, own: own_pages } =
+            &draft.errors;
         let own = default_backend.as_ref().and_then(|name| Some((name, self.clusters.first_port(name)?)));
         let mut pages = ErrorPages::new(statuses.clone());
         if !statuses.is_empty() {
@@ -25,9 +26,13 @@ impl Merge<'_, '_, '_> {
             }
             pages.spares_endpoints = *spares_endpoints;
         }
+        pages.own.clone_from(&own_pages.pages);
+        pages.own_spares_endpoints = !pages.own.is_empty() && !own_pages.intercepts;
         if let (Some((name, port)), Action::Forward(forward)) = (&own, action) {
             let of_host = self.terms.upstream_tls.as_ref();
-            let (cluster, _) = self.clusters.for_requests(name, port, &draft.upstream, of_host);
+            // The path of the route's health checks says nothing about another Service.
+            let upstream = UpstreamDraft { health: None, ..draft.upstream.clone() };
+            let (cluster, _) = self.clusters.for_requests(name, port, &upstream, of_host);
             pages.fallback =
                 Some(cluster).filter(|&own| forward.backends.clusters().all(|other| other != own));
         }

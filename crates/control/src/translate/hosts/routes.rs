@@ -150,7 +150,7 @@ impl Merge<'_, '_, '_> {
             return;
         }
         let backend = draft.backend.as_ref();
-        self.routes.push(Arc::new(Route {
+        let mut route = Route {
             conditions: None,
             response_filters,
             request_filters: RequestFilters::new(filters).expect("each is of another kind"),
@@ -172,7 +172,12 @@ impl Merge<'_, '_, '_> {
             tracing: draft.tracing.clone(),
             slash_redirect: draft.slash_redirect,
             path,
-        }));
+        };
+        let passes = self.passes(draft, &route);
+        if let Some(script) = route.script.as_mut().filter(|_| !passes.is_empty()) {
+            script.passes = passes;
+        }
+        self.routes.push(Arc::new(route));
         self.origins.push(draft.place.clone().into());
     }
 
@@ -180,7 +185,7 @@ impl Merge<'_, '_, '_> {
     fn script(&mut self, draft: &DraftRoute) -> Option<Box<Script>> {
         let host = self.host_script.get_or_init(|| self.terms.host_script(draft)).clone();
         let adds_headers = draft.access.external.is_some();
-        let script = Script { host, route: draft.script.location.clone(), adds_headers };
+        let script = Script { host, route: draft.script.location.clone(), adds_headers, ..Script::default() };
         (!script.is_empty()).then(|| Box::new(script))
     }
 

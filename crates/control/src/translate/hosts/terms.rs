@@ -61,9 +61,20 @@ impl HostTerms {
             }
             (None, None) => (None, None),
         };
-        let AccessDraft { firewall, limits, quota, networks, api_keys, jwt, basic, oidc, satisfy, .. } =
-            draft.access.clone();
-        let networks = networks.or_else(|| self.networks(draft));
+        let AccessDraft {
+            firewall,
+            limits,
+            quota,
+            networks,
+            places,
+            api_keys,
+            jwt,
+            basic,
+            oidc,
+            satisfy,
+            ..
+        } = draft.access.clone();
+        let networks = Networks::with_places(networks.or_else(|| self.networks(draft)), places);
         Access {
             forbidden,
             client_certificate,

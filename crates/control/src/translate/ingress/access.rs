@@ -8,6 +8,7 @@ use model::{AddressSet, Networks, Satisfy};
 use super::annotation::Effect::{AliasOf, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
+use super::places;
 use crate::translate::claim::DraftRoute;
 use crate::translate::value::{self, Parsed, set};
 
@@ -30,15 +31,17 @@ pub(in crate::translate) struct Settings {
     /// Clients that are refused if neither of the lists is given.
     pub(in crate::translate) blocked: Option<Arc<AddressSet>>,
     pub(super) satisfy: Satisfy,
+    pub(in crate::translate) places: places::Settings,
 }
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
-    let Settings { allowed, denied, blocked, satisfy } = settings;
+    let Settings { allowed, denied, blocked, satisfy, places } = settings;
     let is_open = allowed.is_none() && denied.is_none();
     let networks = || Networks { denied: denied.clone(), allowed: allowed.clone(), ..Networks::default() };
     route.access.networks = (!is_open).then(networks);
     route.access.blocked.clone_from(blocked);
     route.access.satisfy = *satisfy;
+    places::apply(places, route);
 }
 
 /// Parses networks and addresses, separated by commas. An empty or invalid item makes the whole list invalid.

@@ -6,9 +6,9 @@
 use super::Settings;
 use super::annotation::{Annotation, BadValue, Effect};
 use super::{
-    access, affinity, auth, balancing, bodies, canary, client_certificates, cors, errors, fastcgi, firewall,
-    headers, host_tls, limits, logging, mirror, own, redirect, responses, retries, rewrite, snippets,
-    timeouts, tracing, upstream_tls,
+    access, affinity, auth, balancing, bodies, canary, carried_over, client_certificates, cors, errors,
+    fastcgi, firewall, headers, host_tls, limits, logging, mirror, own, redirect, responses, retries,
+    rewrite, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
 use crate::options::Options;
@@ -59,34 +59,6 @@ pub(crate) const CONFIGMAPS: &[&str] =
 /// The annotations among both that may omit the namespace, which is then that of the Ingress.
 pub(crate) const NAMED_NEARBY: &[&str] = &["auth-secret", "fastcgi-params-configmap"];
 
-/// Names from other or older controllers that are common in manifests, and that ingress-nginx ignores too.
-const CARRIED_OVER: &[(&str, &str)] = &[
-    ("add-hosts", "name the hosts in spec.rules"),
-    ("client-header-buffer-size", "it is a key of the ConfigMap"),
-    ("client-max-body-size", "use proxy-body-size"),
-    ("enable-websockets", "WebSocket needs no annotation"),
-    ("ingress-class", "use spec.ingressClassName"),
-    ("large-client-header-buffers", "it is a key of the ConfigMap"),
-    ("proxy-cache-key", "there is no such cache"),
-    ("proxy-cache-valid", "there is no such cache"),
-    ("proxy-set-headers", "it is a key of the ConfigMap"),
-    ("rate-limit", "use limit-rps"),
-    ("rate-limit-rps", "use limit-rps"),
-    ("rate-limit-window", "use limit-rpm"),
-    ("secure-backends", "use backend-protocol"),
-    ("session-cookie-hash", "cookies hold no hash"),
-    ("ssl-protocols", "it is a key of the ConfigMap"),
-    ("ssl-verify", "use proxy-ssl-verify"),
-    ("websocket-services", "WebSocket needs no annotation"),
-];
-
-/// Prefixes of other controllers' annotations, which ingress-nginx ignores too.
-const FOREIGN_PREFIXES: &[(&str, &str)] = &[
-    ("ingress.kubernetes.io", "the prefix that ingress-nginx gave up in version 0.9"),
-    ("nginx.org", "F5's controller"),
-    ("nginx.com", "F5's controller"),
-];
-
 /// The settings of an Ingress: the defaults, changed by its annotations.
 pub(super) fn read(
     ingress: &Sourced<Ingress>,
@@ -125,10 +97,8 @@ pub(super) fn read(
                 None => Some(unknown_own(key, name)),
             }
         } else {
-            FOREIGN_PREFIXES.iter().find(|(foreign, _)| *foreign == their_prefix).map(|(_, whose)| {
-                let message = format!("annotation {key} is of {whose}: ignored, as ingress-nginx does");
-                (Severity::Notice, Reason::NoEffect, message)
-            })
+            carried_over::foreign(their_prefix, name, |name| named(name).is_some())
+                .map(|message| (Severity::Notice, Reason::NoEffect, message))
         };
         if let Some((severity, reason, message)) = found {
             problems.push(Problem::at(severity, ingress, value, message).because(reason));
@@ -325,8 +295,7 @@ fn dropped(key: &str) -> (Severity, Reason, String) {
 }
 
 fn unknown(key: &str, name: &str, hints: &mut usize) -> (Severity, Reason, String) {
-    if let Ok(at) = CARRIED_OVER.binary_search_by_key(&name, |(name, _)| name) {
-        let advice = CARRIED_OVER[at].1;
+    if let Some(advice) = carried_over::replacement(name) {
         let message = format!("annotation {key} is ignored, as by ingress-nginx; {advice}");
         return (Severity::Notice, Reason::NoEffect, message);
     }
@@ -423,9 +392,7 @@ mod tests {
     #[test]
     fn tables_are_sorted_for_the_search() {
         assert!(ANNOTATIONS.is_sorted_by_key(|annotation| annotation.name));
-        assert!(CARRIED_OVER.is_sorted());
         assert!(ANNOTATIONS.iter().all(|annotation| named(annotation.name).is_some()));
-        assert!(CARRIED_OVER.iter().all(|(name, _)| named(name).is_none()));
     }
 
     /// If the parser refused a default, a user who writes it out would get a problem.

@@ -61,7 +61,10 @@ pub(in crate::translate) fn unshared_for_all(settings: &Settings) -> Option<&'st
 }
 
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
-    let is_on = settings.is_on && settings.has_memory;
+    // Stored responses are given as they came, so that texts that are replaced for each request need an
+    // endpoint each time.
+    let is_changed = route.transfer.response.as_ref().is_some_and(|policy| policy.replacements.is_some());
+    let is_on = settings.is_on && settings.has_memory && !is_changed;
     let is_shared = settings.policy.is_shared && settings.has_replicas;
     route.cache = is_on.then(|| Arc::new(CachePolicy { is_shared, ..settings.policy.clone() }));
 }

@@ -5,8 +5,8 @@ use model::{HostName, PathMatch};
 use super::rules::{path_match, rules_for};
 use super::{
     Annotated, abuse, access, affinity, auth, bodies, cache, certificates, compression, cors, errors,
-    ext_proc, fastcgi, files, firewall, guards, headers, host_tls, limits, logging, mirror, overload, quota,
-    redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
+    ext_proc, fastcgi, files, firewall, guards, headers, health_check, host_tls, limits, logging, mirror,
+    overload, quota, redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -137,6 +137,7 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     timeouts::apply(&settings.timeouts, route);
     tracing::apply(&settings.tracing, route);
     upstream_tls::apply(&annotated.upstream, route);
+    health_check::apply(&settings.health_check, route);
     fastcgi::apply(&annotated.fast_cgi, route);
     files::apply(&settings.files, route);
 }

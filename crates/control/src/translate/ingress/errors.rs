@@ -7,6 +7,7 @@ use super::resolve::{Context, Findings, Resolve};
 use crate::names::NsName;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{DraftRoute, ErrorsDraft};
+use crate::translate::snippet::OwnErrors;
 use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
@@ -25,6 +26,8 @@ pub(in crate::translate) struct Settings {
     statuses: Option<Vec<u16>>,
     default_backend: Option<String>,
     spares_endpoints: bool,
+    /// Answers of snippets in place of errors.
+    pub(in crate::translate) own: OwnErrors,
     /// The statuses of the `ConfigMap`, for Ingresses without the annotation.
     pub(in crate::translate) global_statuses: Vec<u16>,
     pub(in crate::translate) global_spares_endpoints: bool,
@@ -82,8 +85,14 @@ impl Resolve for Settings {
 /// Applies the settings to a route. "The annotation replaces the global list. Which backend: for the
 /// annotation's codes the annotation default-backend."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
-    let Settings { statuses, default_backend, spares_endpoints, global_statuses, global_spares_endpoints } =
-        settings;
+    let Settings {
+        statuses,
+        default_backend,
+        spares_endpoints,
+        own,
+        global_statuses,
+        global_spares_endpoints,
+    } = settings;
     let namespace = &route.place.object.namespace;
     let default_backend = default_backend.as_ref().map(|name| NsName::new(namespace, name));
     let is_own = statuses.is_some();
@@ -92,6 +101,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
         has_own_statuses: is_own,
         spares_endpoints: *spares_endpoints || (!is_own && *global_spares_endpoints),
         default_backend,
+        own: own.clone(),
     };
 }
 

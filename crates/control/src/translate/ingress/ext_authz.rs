@@ -23,7 +23,7 @@ annotations! {
     "ext-authz-allowed-headers", Location, "", Supported(|s, v| set(&mut s.auth.ext_authz.allowed_headers, some_headers(v))), ClosesLocations,
         "The client's headers that the service of `forebay.io/ext-authz-url` sees. Without it all over gRPC, and `Authorization` over HTTP, which is seen in any case.", Medium;
     "ext-authz-body-max", Location, "", Supported(|s, v| set(&mut s.auth.ext_authz.body_max, body_max(v))), ClosesLocations,
-        "Bytes of the request's body that the service sees, `1m` at most; the longer body gets 413. Without it the service sees no body.";
+        "Bytes of the request's body that the service sees, `1m` at most; a longer body gets 413. Without it the service sees no body.";
     "ext-authz-body-partial", Location, "false", Supported(|s, v| set(&mut s.auth.ext_authz.sees_partial_body, value::boolean(v))), ClosesLocations,
         "Shows the service the beginning of a body that is longer than `forebay.io/ext-authz-body-max`.";
     "ext-authz-cache-key", Location, "", Supported(|s, v| set(&mut s.auth.ext_authz.cache_key, external::cache_key(v))), ClosesLocations,

@@ -80,13 +80,15 @@ impl Resolve for Settings {
     /// Reports settings without a processor, and a cache that is not used.
     fn resolve(&mut self, context: &Context<'_, '_>, findings: &mut Findings<'_>) {
         let asker = context.asker;
-        if self.service.is_none() {
+        if self.service.is_none() && asker.given(URL).is_none() {
             let others = ANNOTATIONS.iter().map(|annotation| annotation.name).filter(|name| *name != URL);
             for name in others {
                 let message = format!("{} has no effect without {}", asker.called(name), asker.short(URL));
                 findings.problems.extend(context.without_effect(name, message));
             }
-        } else if asker.value("cache").is_some_and(|text| value::boolean(text) == Ok(true)) {
+        } else if self.service.is_some()
+            && asker.value("cache").is_some_and(|text| value::boolean(text) == Ok(true))
+        {
             let message = format!(
                 "{} has no effect beside {}: the processor may answer each client differently",
                 asker.called("cache"),

@@ -11,6 +11,7 @@ use super::annotation::Effect::{AliasOf, Supported};
 use super::annotation::Scope::Location;
 use super::annotation::annotations;
 use crate::translate::claim::DraftRoute;
+use crate::translate::snippet::OwnLimits;
 use crate::translate::value::{self, Parsed, set};
 
 annotations! {
@@ -39,6 +40,8 @@ pub(in crate::translate) struct Settings {
     pub(in crate::translate) connections_status: u16,
     /// The value that identifies a client; none for its address. The key `limit-conn-zone-variable` sets it.
     pub(in crate::translate) key: Option<Template>,
+    /// Limits of snippets.
+    pub(in crate::translate) own: OwnLimits,
 }
 
 impl Default for Settings {
@@ -52,6 +55,7 @@ impl Default for Settings {
             rate_status: 503,
             connections_status: 503,
             key: None,
+            own: OwnLimits::default(),
         }
     }
 }
@@ -65,27 +69,30 @@ impl Settings {
 
 /// Applies the limits to a route. "Per client IP per Ingress (all its paths share it)."
 pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
-    let rates: Vec<Rate> = [(settings.per_second, 60), (settings.per_minute, 1)]
+    let mut rates: Vec<Rate> = [(settings.per_second, 60), (settings.per_minute, 1)]
         .into_iter()
         .filter_map(|(limit, factor)| {
             let limit = u64::try_from(limit).ok().filter(|&limit| limit > 0)?;
             Some(Rate { per_minute: limit * factor, burst: limit * u64::from(settings.multiplier) })
         })
         .collect();
+    let own = &settings.own;
+    rates.extend(&own.rates);
     let connections = u32::try_from(settings.connections).ok().filter(|&max| max > 0);
+    let connections = [connections, own.connections].into_iter().flatten().min();
     if rates.is_empty() && connections.is_none() {
         return;
     }
     let mut zone = DefaultHasher::new();
     (&route.place.object.namespace, &route.place.object.name).hash(&mut zone);
     route.access.limits = Some(ClientLimits {
-        zone: zone.finish(),
+        zone: own.zone.unwrap_or_else(|| zone.finish()),
         rates,
         connections,
         exempt: settings.exempt.clone(),
         rate_status: settings.rate_status,
         connections_status: settings.connections_status,
-        key: settings.key.clone(),
+        key: if own.zone.is_some() { own.key.clone() } else { settings.key.clone() },
     });
 }
 

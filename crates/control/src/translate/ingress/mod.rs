@@ -19,6 +19,7 @@ mod balancing;
 pub(super) mod bodies;
 pub(super) mod cache;
 mod canary;
+mod carried_over;
 mod certificates;
 mod claims;
 pub(crate) mod class;
@@ -34,17 +35,19 @@ pub(super) mod firewall;
 pub(super) mod firewall_tuning;
 mod guards;
 mod headers;
+mod health_check;
 mod host_tls;
 pub(super) mod jwt;
 pub(super) mod limits;
 mod logging;
 mod mirror;
 mod of_ingress;
-pub(crate) mod order;
 mod oidc;
+pub(crate) mod order;
 pub(super) mod overload;
 pub mod own;
 pub(super) mod partial;
+pub(super) mod places;
 pub(super) mod quota;
 pub(super) mod redirect;
 mod resolve;
@@ -108,6 +111,7 @@ pub(super) struct Settings {
     pub(super) guards: guards::Settings,
     hashing: balancing::Settings,
     pub(super) headers: headers::Settings,
+    health_check: health_check::Settings,
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     pub(super) logging: logging::Settings,
@@ -387,6 +391,7 @@ impl Annotated {
         settings.tracing.resolve(&context, &mut findings);
         settings.cache.resolve(&context, &mut findings);
         settings.quota.resolve(&context, &mut findings);
+        settings.access.places.resolve(&context, &mut findings);
         settings.host_tls.resolve(&context, &mut findings);
         settings.responses.resolve(&context, &mut findings);
         settings.files.resolve(&context, &mut findings);

@@ -179,7 +179,8 @@ impl Settings {
         let content = secret.content(key).map_err(|why| unusable(secret, &why))?;
         let text = std::str::from_utf8(&content).ok().map(str::trim_end);
         let text = text.filter(|text| !text.is_empty() && !text.chars().any(char::is_control));
-        text.map(str::to_owned).ok_or_else(|| unusable(secret, &format!("key {key}: it is no secret of a client")))
+        text.map(str::to_owned)
+            .ok_or_else(|| unusable(secret, &format!("key {key}: it is no secret of a client")))
     }
 
     fn authorities(&self, context: &Context<'_, '_>) -> Result<Option<Arc<[u8]>>, Fault> {
@@ -195,7 +196,8 @@ fn unusable(secret: &crate::objects::Sourced<Secret>, why: &str) -> Fault {
 }
 
 fn keys(secret: &Secret) -> Result<Keys, String> {
-    let entries: Result<Vec<_>, String> = secret.keys().map(|name| Ok((name, secret.content(name)?))).collect();
+    let entries: Result<Vec<_>, String> =
+        secret.keys().map(|name| Ok((name, secret.content(name)?))).collect();
     Keys::new(entries?.into_iter())
 }
 
@@ -236,7 +238,8 @@ fn parameters(text: &str) -> Parsed<Vec<(String, String)>> {
 
 fn scopes(text: &str) -> Parsed<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let is_scope = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+    let is_scope =
+        |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
     if !words.iter().all(is_scope) {
         return Err(format!("{text:?} has a character that no scope may have"));
     }

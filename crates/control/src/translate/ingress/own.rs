@@ -3,8 +3,8 @@
 
 use super::annotation::Annotation;
 use super::{
-    abuse, api_keys, cache, compression, ext_authz, ext_proc, files, firewall_tuning, jwt, oidc, overload,
-    quota,
+    abuse, api_keys, cache, compression, ext_authz, ext_proc, files, firewall_tuning, health_check, jwt,
+    oidc, overload, places, quota,
 };
 
 /// The prefix of these annotations.
@@ -21,9 +21,11 @@ const CONCERNS: &[&[Annotation]] = &[
     ext_proc::ANNOTATIONS,
     files::ANNOTATIONS,
     firewall_tuning::ANNOTATIONS,
+    health_check::ANNOTATIONS,
     jwt::ANNOTATIONS,
     oidc::ANNOTATIONS,
     overload::ANNOTATIONS,
+    places::ANNOTATIONS,
     quota::ANNOTATIONS,
 ];
 
@@ -51,10 +53,10 @@ mod tests {
     }
 
     /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files, those that say
-    /// who the clients are, and services that decide: no two Ingresses have the same.
+    /// who the clients are, services that decide, and health checks: no two Ingresses have the same.
     #[test]
     fn each_has_a_key_with_its_default() {
-        let own = ["files", "auth-api-key", "auth-jwt", "auth-oidc", "ext-authz", "ext-proc"];
+        let own = ["files", "auth-api-key", "auth-jwt", "auth-oidc", "ext-authz", "ext-proc", "health-check"];
         for annotation in annotations()
             .filter(|annotation| matches!(annotation.effect, Effect::Supported(_)))
             .filter(|annotation| !own.iter().any(|own| annotation.name.starts_with(own)))

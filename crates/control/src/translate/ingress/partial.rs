@@ -8,7 +8,7 @@ use super::asker::Asker;
 use super::resolve::{Context, Findings, Resolve};
 use super::{
     Settings, abuse, access, auth, bodies, cache, compression, errors, ext_proc, files, firewall, headers,
-    limits, logging, overload, quota, responses, retries, timeouts, tracing,
+    health_check, limits, logging, overload, quota, responses, retries, timeouts, tracing,
 };
 use crate::problem::Problem;
 use crate::translate::claim::DraftRoute;
@@ -30,6 +30,7 @@ pub(in crate::translate) enum Concern {
     Files,
     Firewall,
     Headers,
+    HealthCheck,
     Limits,
     Logging,
     Overload,
@@ -71,6 +72,7 @@ impl Partial {
         settings.tracing.resolve(&context, &mut findings);
         settings.cache.resolve(&context, &mut findings);
         settings.quota.resolve(&context, &mut findings);
+        settings.access.places.resolve(&context, &mut findings);
         settings.responses.resolve(&context, &mut findings);
         settings.files.resolve(&context, &mut findings);
         settings.errors.resolve(&context, &mut findings);
@@ -105,6 +107,7 @@ impl Partial {
             Concern::Files => files::apply(&settings.files, route),
             Concern::Firewall => firewall::apply(&settings.firewall, route),
             Concern::Headers => headers::apply(&settings.headers, None, route),
+            Concern::HealthCheck => health_check::apply(&settings.health_check, route),
             Concern::Limits => {
                 limits::apply(&settings.limits, route);
                 quota::apply(&settings.quota, settings.limits.exempt(), route);

@@ -1,7 +1,9 @@
 //! Responses of endpoints: the length of their heads, the transfer of their bodies, and the rewriting of
 //! locations and cookies.
 
-use model::{Pace, ResponsePolicy, Substitution};
+use std::sync::Arc;
+
+use model::{Pace, Replacements, ResponsePolicy, Substitution};
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::Location;
@@ -53,6 +55,8 @@ pub(in crate::translate) struct Settings {
     pub(in crate::translate) redirect_to: String,
     pub(in crate::translate) cookie_domain: Option<Substitution>,
     pub(in crate::translate) cookie_path: Option<Substitution>,
+    /// Replacements of texts, from snippets.
+    pub(in crate::translate) replacements: Option<Arc<Replacements>>,
 }
 
 impl Default for Settings {
@@ -67,6 +71,7 @@ impl Default for Settings {
             redirect_to: OFF.to_owned(),
             cookie_domain: None,
             cookie_path: None,
+            replacements: None,
         }
     }
 }
@@ -121,6 +126,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
         cookie_domain: settings.cookie_domain.clone(),
         cookie_path: settings.cookie_path.clone(),
         compression: None,
+        replacements: settings.replacements.clone(),
     };
     route.transfer.response_head_bytes_max = settings.head_bytes_max;
     route.transfer.response = Some(policy).filter(|it| *it != ResponsePolicy::default()).map(Box::new);

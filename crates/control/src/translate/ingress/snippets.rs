@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{AuthScript, Block, Substitution};
+use model::{AuthScript, Block, Replacements, Substitution};
 
 use super::annotation::Effect::{Ignored, Supported};
 use super::annotation::Scope::{Ingress, Location};
 use super::annotation::{Annotation, annotations};
-use super::{compression, guards};
+use super::{compression, guards, limits, own};
 use crate::objects::Ingress as Object;
 use crate::objects::Sourced;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::{Claim, DraftRoute};
 use crate::translate::snippet::{
-    self, Faults, Names, OfHost, OfLocation, Remark, RemarkKind, SettingLine, Target,
+    self, Faults, Names, OfHost, OfLocation, OwnErrors, OwnLimits, Remark, RemarkKind, SettingLine, Target,
 };
 use crate::translate::upstream_protocol::Protocol;
 use crate::translate::value::{self, Applied, Parsed, set};
@@ -69,6 +69,9 @@ type Named = fn(&str) -> Option<&'static Annotation>;
 /// The name of an annotation, and the fault of its snippet.
 type Faulty = (&'static str, String);
 
+/// The reason why a line about the cache has no effect.
+const NO_CACHE: &str = "no response is cached unless proxy_cache or forebay.io/cache is set";
+
 const CONFIGURATION: &str = "configuration-snippet";
 const SERVER: &str = "server-snippet";
 const AUTH: &str = "auth-snippet";
@@ -81,10 +84,13 @@ impl Settings {
         [&self.configuration, &self.server].into_iter().flatten().for_each(|text| names.add_set_by(text));
         let mut resolved = Resolved { global: global.host.clone(), ..Resolved::default() };
         let mut read = Read { remarks: &mut resolved.remarks, faults: &mut faults };
-        let location = self.configuration.as_ref().map(|text| snippet::location(text, &names));
-        let location = read.take(CONFIGURATION, location).unwrap_or_default();
         let host = self.server.as_ref().map(|text| snippet::server(text, &names));
         let host = read.take(SERVER, host).map(Arc::new);
+        if let Some(host) = &host {
+            names.add_error_blocks(host);
+        }
+        let location = self.configuration.as_ref().map(|text| snippet::location(text, &names));
+        let location = read.take(CONFIGURATION, location).unwrap_or_default();
         let auth = self.auth.as_ref().map(|text| snippet::auth(text, &names));
         let auth = read.take(AUTH, auth).map(Arc::new);
         let location = location.then(&global.location);
@@ -126,9 +132,9 @@ pub(super) fn resolve(
     let of_host = resolved.host.clone();
     let of_host = of_host.iter().flat_map(|host| &host.asks).map(|ask| (SERVER, ask));
     let location = resolved.location.clone();
-    let mut known: Vec<(&str, &SettingLine)> = Vec::new();
+    let mut known: Vec<(&'static str, &SettingLine)> = Vec::new();
     for (name, ask) in of_host.chain(location.asks.iter().map(|ask| (CONFIGURATION, ask))) {
-        let (Target::Annotation(target) | Target::Key(target)) = ask.target;
+        let (Target::Annotation(target) | Target::Key(target) | Target::Own(target)) = ask.target;
         if known.iter().any(|(of, other)| *of == name && other.target == ask.target) {
             faults.push((name, ask.fault("it is there twice, and one is understood").to_string()));
             continue;
@@ -153,12 +159,42 @@ pub(super) fn resolve(
             }
         }
     }
+    if !settings.cache.is_on {
+        let is_idle = |ask: &SettingLine| matches!(ask.target, Target::Own(own) if own.starts_with("cache-"));
+        let idle = known.iter().filter(|(_, ask)| is_idle(ask));
+        resolved.remarks.extend(idle.map(|(name, ask)| (*name, ask.remark(NO_CACHE))));
+    }
+    if let Some(host) = &resolved.host {
+        take_own(settings, host.replacements.as_ref(), &host.errors, &host.limits);
+    }
+    let of_location = &resolved.location;
+    take_own(settings, of_location.replacements.as_ref(), &of_location.errors, &of_location.limits);
     let variables = location.auth_variables.iter();
     let variables: Vec<_> = variables.map(|it| (Arc::clone(&it.name), it.header.clone())).collect();
     if !variables.is_empty() {
         settings.auth.set_variables(&variables);
     }
     (resolved, faults)
+}
+
+/// Applies settings of a snippet that no annotation has. Those of an inner block replace those of an outer one.
+pub(in crate::translate) fn take_own(
+    settings: &mut super::Settings,
+    replacements: Option<&Arc<Replacements>>,
+    errors: &OwnErrors,
+    limits: &OwnLimits,
+) {
+    if let Some(replacements) = replacements {
+        settings.responses.replacements = Some(Arc::clone(replacements));
+    }
+    let intercepts = settings.errors.own.intercepts || errors.intercepts;
+    if !errors.pages.is_empty() {
+        settings.errors.own.clone_from(errors);
+    }
+    settings.errors.own.intercepts = intercepts;
+    if limits.zone.is_some() {
+        settings.limits.own.clone_from(limits);
+    }
 }
 
 /// Applies the setting of a line. Returns the reason if it has no effect.
@@ -190,6 +226,11 @@ pub(in crate::translate) fn obey(settings: &mut super::Settings, ask: &SettingLi
         }
         Target::Key("gzip-min-length") => set(&mut gzip.bytes_min, value::number(value)),
         Target::Key("gzip-types") => set(&mut gzip.media_types, compression::media_types(value)),
+        Target::Key("limit-req-status-code") => set(&mut settings.limits.rate_status, limits::status(value)),
+        Target::Key("limit-conn-status-code") => {
+            set(&mut settings.limits.connections_status, limits::status(value))
+        }
+        Target::Own(name) => own::named(name).map_or(Ok(None), |annotation| annotation.read(settings, value)),
         Target::Key("gzip-disable") => {
             set(&mut settings.compression.gzip_disabled, compression::gzip_disabled(value))
         }
@@ -271,6 +312,7 @@ pub(in crate::translate) fn of_kind(kind: RemarkKind) -> (Severity, Reason, &'st
 pub(super) fn apply(resolved: &Resolved, route: &mut DraftRoute) {
     route.script.location.clone_from(&resolved.block);
     route.script.global.clone_from(&resolved.global);
+    route.script.passes.clone_from(&resolved.location.passes);
     if !resolved.location.rules.is_empty() {
         route.access.networks.get_or_insert_default().rules = resolved.location.rules.as_slice().into();
     }

@@ -88,7 +88,7 @@ impl Settings {
 
     /// The settings without the Secret. "All of them count only with a readable proxy-ssl-secret."
     pub(super) fn draft(&self) -> UpstreamDraft {
-        UpstreamDraft { protocol: self.protocol, own_tls: None, unverified: None }
+        UpstreamDraft { protocol: self.protocol, own_tls: None, unverified: None, health: None }
     }
 
     fn read_secret(&self, text: &str, context: &Context<'_, '_>) -> Result<UpstreamTls, Fault> {

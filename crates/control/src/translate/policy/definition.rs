@@ -25,7 +25,7 @@ const TARGETS_MAX: u32 = 16;
 const ITEMS_MAX: u32 = 256;
 const TEXT_MAX: u32 = 4096;
 
-/// The most characters of a firewall's own rules.
+/// The most characters of a text of several lines, and of a firewall's own rules.
 const RULES_MAX: u32 = 65_536;
 
 /// The name of a Kubernetes object (RFC 1123 subdomain), and of its namespace with it.
@@ -177,7 +177,9 @@ fn of_field(field: &Field) -> Value {
         FieldKind::Size => text("^[0-9]+[kKmMgG]?$"),
         FieldKind::Pattern(pattern) => text(pattern),
         FieldKind::Text => json!({"type": "string", "minLength": 1, "maxLength": TEXT_MAX}),
-        FieldKind::Rules => json!({"type": "string", "minLength": 1, "maxLength": RULES_MAX}),
+        FieldKind::Lines | FieldKind::Rules => {
+            json!({"type": "string", "minLength": 1, "maxLength": RULES_MAX})
+        }
         FieldKind::Exclusions => exclusions(),
         FieldKind::Issuers => issuers(),
         FieldKind::List => list(&text("^[^,]+$")),

@@ -27,7 +27,7 @@ fn concern_of(section: &str) -> Option<Concern> {
     Some(match section {
         "abuse" => Concern::Abuse,
         "access" => Concern::Access,
-        "auth" => Concern::Auth,
+        "auth" | "extAuthz" => Concern::Auth,
         "bodies" => Concern::Bodies,
         "cache" => Concern::Cache,
         "compression" | "responses" => Concern::Responses,
@@ -35,6 +35,7 @@ fn concern_of(section: &str) -> Option<Concern> {
         "extProc" => Concern::ExtProc,
         "files" => Concern::Files,
         "headers" => Concern::Headers,
+        "healthCheck" => Concern::HealthCheck,
         "limits" => Concern::Limits,
         "logging" => Concern::Logging,
         "overload" => Concern::Overload,

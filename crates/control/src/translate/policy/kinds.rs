@@ -25,6 +25,8 @@ pub enum FieldKind {
     Pattern(&'static str),
     /// A text of any form.
     Text,
+    /// A text of several lines, which may be long.
+    Lines,
     /// Rules of the firewall, which may be long.
     Rules,
     /// Exclusions of the firewall, which the annotation has as YAML.
@@ -67,6 +69,7 @@ impl FieldKind {
             | Self::Size
             | Self::Pattern(_)
             | Self::Text
+            | Self::Lines
             | Self::Rules
             | Self::Secret
             | Self::ConfigMap => trimmed.into(),
@@ -101,6 +104,7 @@ impl FieldKind {
                 | Self::Size
                 | Self::Pattern(_)
                 | Self::Text
+                | Self::Lines
                 | Self::Rules
                 | Self::Secret
                 | Self::ConfigMap,
@@ -119,7 +123,7 @@ impl FieldKind {
             Self::Word(_) => "word",
             Self::Duration => "time",
             Self::Size => "size",
-            Self::Pattern(_) | Self::Text => "text",
+            Self::Pattern(_) | Self::Text | Self::Lines => "text",
             Self::Rules => "text with rules",
             Self::Exclusions => "list of exclusions",
             Self::Issuers => "list of issuers",

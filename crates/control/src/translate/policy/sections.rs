@@ -2,8 +2,8 @@
 //! value. The meaning of an annotation, and its documentation, is in the table of annotations.
 
 use super::kinds::FieldKind::{
-    self, Boolean, ConfigMap, Duration, Exclusions, Integer, Integers, Issuers, List, Pattern, Rules, Secret,
-    Size, Switch, Text, Word,
+    self, Boolean, ConfigMap, Duration, Exclusions, Integer, Integers, Issuers, Lines, List, Pattern, Rules,
+    Secret, Size, Switch, Text, Word,
 };
 use crate::translate::ingress::firewall_tuning::{LEVELS, THRESHOLD_MAX};
 
@@ -60,12 +60,16 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         name: "access",
-        doc: "Which clients are let in by their addresses.",
+        doc: "Which clients are let in by their addresses, and by the countries and autonomous systems that databases have for them.",
         guards: true,
         prefixes: &[],
         suffix: "",
         entries: &[
+            field("allow-asn", List),
+            field("allow-countries", List),
             field("allowlist-source-range", List),
+            field("deny-asn", List),
+            field("deny-countries", List),
             field("denylist-source-range", List),
             field("satisfy", Word(&["all", "any"])),
         ],
@@ -88,7 +92,7 @@ pub const SECTIONS: &[Section] = &[
             field("auth-jwt-cookie", Text),
             field("auth-jwt-header", Text),
             field("auth-jwt-query", Text),
-            field("auth-jwt-rules", Rules),
+            field("auth-jwt-rules", Lines),
             field("auth-jwt-strip", Boolean),
             field("auth-method", Text),
             field("auth-oidc-back-channel-path", Text),
@@ -102,7 +106,7 @@ pub const SECTIONS: &[Section] = &[
             field("auth-oidc-logout-path", Text),
             field("auth-oidc-parameters", Text),
             field("auth-oidc-post-logout-redirect", Text),
-            field("auth-oidc-rules", Rules),
+            field("auth-oidc-rules", Lines),
             field("auth-oidc-scopes", Text),
             field("auth-oidc-session-max-age", Duration),
             field("auth-oidc-session-secret", Secret),
@@ -232,6 +236,24 @@ pub const SECTIONS: &[Section] = &[
         entries: &[
             field("connection-proxy-header", Word(&["keep-alive", "close"])),
             field("upstream-vhost", Text),
+        ],
+    },
+    Section {
+        name: "healthCheck",
+        doc: "Active health checks of endpoints.",
+        guards: false,
+        prefixes: &["health-check-"],
+        suffix: "",
+        entries: &[
+            named("health-check", "kind", Word(&["http", "grpc", "tcp", "off"])),
+            field("health-check-fall", Integer(1, 100)),
+            field("health-check-host", Text),
+            field("health-check-interval", Duration),
+            field("health-check-path", Text),
+            field("health-check-rise", Integer(1, 100)),
+            field("health-check-service", Text),
+            field("health-check-status", List),
+            field("health-check-timeout", Duration),
         ],
     },
     Section {

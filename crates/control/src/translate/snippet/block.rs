@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{AddressRule, Block, Check, Return, ReturnContent, Step, Test};
 
+use super::content::is_about_content;
 use super::parse::Directive;
 use super::{AuthVariable, Fault, Reader};
 use crate::options::parse_network;
@@ -16,6 +17,8 @@ pub(super) enum Context {
     Location,
     /// A location that the snippet itself declares.
     SourceLocation,
+    /// A location that the snippet itself declares, and that forwards requests.
+    PassingLocation,
     IfInServer,
     IfInLocation,
 }
@@ -25,6 +28,8 @@ pub(super) enum Context {
 pub(super) struct Contents {
     pub(super) block: Block,
     pub(super) rules: Vec<AddressRule>,
+    /// No request of a client reaches the location.
+    pub(super) is_internal: bool,
 }
 
 impl Context {
@@ -54,17 +59,21 @@ impl Reader<'_> {
         context: Context,
         to: &mut Contents,
     ) -> Result<(), Fault> {
-        let Contents { block, rules } = to;
+        let contents = to;
+        let Contents { block, rules, .. } = contents;
         let name = directive.name.as_str();
         match name {
             "if" if context.is_if() => return Err(directive.misplaced()),
             "if" => {
                 let test = self.condition(directive)?;
-                let inside = self.contents(directive.inside()?, context.within_if()).block;
+                let mut inside = self.contents(directive.inside()?, context.within_if()).block;
+                if !test.is_negated {
+                    inside.steps.splice(0..0, self.groups(directive)?);
+                }
                 block.steps.push(Step::If(test, inside));
                 return Ok(());
             }
-            "limit_except" if matches!(context, Context::Location | Context::SourceLocation) => {
+            "limit_except" if !context.is_if() && context != Context::Server => {
                 // `limit_except` comes first, because a step that ends the others, such as `break`, must not
                 // precede it.
                 block.steps.insert(0, self.limit_except(directive)?);
@@ -89,6 +98,23 @@ impl Reader<'_> {
                 block.headers.media_type = Some(text.clone());
             }
             "auth_request_set" if context == Context::Location => self.auth_variable(directive)?,
+            "proxy_pass" if context == Context::IfInLocation => {
+                block.steps.push(Step::Pass(self.pass(directive, None)?));
+            }
+            "valid_referers" => _ = block.steps.splice(0..0, self.valid_referers(directive)?),
+            "limit_req" | "limit_conn" if matches!(context, Context::Server | Context::Location) => {
+                self.limit(directive)?;
+            }
+            "error_page" if matches!(context, Context::Server | Context::Location) => {
+                self.error_pages.borrow_mut().push(directive.clone());
+            }
+            _ if is_about_content(name) && matches!(context, Context::Server | Context::Location) => {
+                self.replacement(directive)?;
+            }
+            "internal" if matches!(context, Context::SourceLocation | Context::PassingLocation) => {
+                directive.arguments::<0>()?;
+                contents.is_internal = true;
+            }
             _ if is_about_headers(name) && context == Context::IfInServer => return Err(directive.unknown()),
             _ if is_about_headers(name) => return self.header(directive, context, &mut block.headers),
             _ => return self.setting(directive, !context.is_if()),

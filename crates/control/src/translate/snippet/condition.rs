@@ -1,6 +1,6 @@
 //! The conditions of `if`.
 
-use model::{Check, Test};
+use model::{Check, Step, Test};
 
 use super::parse::Directive;
 use super::{Fault, Reader};
@@ -32,6 +32,40 @@ impl Reader<'_> {
             _ => return Err(directive.fault(format!("compares by {operator:?}, which is not understood"))),
         };
         Ok(Test { subject: self.template(directive, &format!("${{{name}}}"))?, check, is_negated })
+    }
+}
+
+/// The names of the groups in a condition's expression, in their order: `(?<name>...)` and `(?P<name>...)`.
+pub(super) fn group_names(words: &[String]) -> impl Iterator<Item = &str> {
+    let has_names = |word: &&String| word.contains("(?<") || word.contains("(?P<");
+    let pieces = words.iter().filter(has_names).flat_map(|word| word.split('(').skip(1));
+    let named = pieces.filter_map(|piece| {
+        let name = piece.strip_prefix("?<").or_else(|| piece.strip_prefix("?P<"))?;
+        Some(name.split_once('>')?.0)
+    });
+    named.filter(|name| super::is_new_name(name))
+}
+
+impl Reader<'_> {
+    /// The steps that give the named groups of a condition's expression to variables.
+    pub(super) fn groups(&self, directive: &Directive) -> Result<Vec<Step>, Fault> {
+        let mut steps = Vec::new();
+        let mut number = 0;
+        for word in
+            directive.words.iter().filter(|word| group_names(std::slice::from_ref(*word)).next().is_some())
+        {
+            for piece in word.replace("\\(", "").split('(').skip(1) {
+                let is_group =
+                    !piece.starts_with('?') || group_names(&[format!("({piece}")]).next().is_some();
+                number += usize::from(is_group);
+                if let Some(name) = group_names(&[format!("({piece}")]).next()
+                    && number <= 9
+                {
+                    steps.push(Step::Set(name.into(), self.template(directive, &format!("${number}"))?));
+                }
+            }
+        }
+        Ok(steps)
     }
 }
 

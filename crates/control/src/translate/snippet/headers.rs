@@ -28,12 +28,16 @@ impl Reader<'_> {
         context: Context,
         to: &mut Headers,
     ) -> Result<(), Fault> {
-        let is_in_location = matches!(context, Context::Location);
+        let is_in_location = matches!(context, Context::Location | Context::PassingLocation);
         match directive.name.as_str() {
             "more_set_headers" => to.response.extend(self.response_edits(directive)?),
             "more_clear_headers" => to.response.extend(cleared(directive)?),
             "add_header" if self.is_cookie_of_auth(directive) => {
                 let what = "has no effect here: cookies of the auth service are passed on anyway";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
+            }
+            "add_header" if is_no_length(&directive.words) => {
+                let what = "has no effect here: Forebay frames messages itself";
                 self.remark(RemarkKind::NoEffect, directive.fault(what));
             }
             "add_header" => to.added.push(self.added(directive)?),
@@ -145,6 +149,11 @@ impl Reader<'_> {
         };
         Ok(AddedHeader { name: header_name(directive, name)?, value: self.value(directive, value)?, always })
     }
+}
+
+/// Whether a line says that an answer has no content, as those do that copied preflights have.
+fn is_no_length(words: &[String]) -> bool {
+    matches!(words, [name, value, ..] if name.eq_ignore_ascii_case("content-length") && value == "0")
 }
 
 /// The reason why a line is redundant: the proxy has the same effect without it.

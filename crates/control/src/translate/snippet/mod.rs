@@ -2,17 +2,24 @@
 //! directive that is not understood is a fault with its line; no text is ever inserted into a configuration.
 //!
 //! `parse` makes directives of a text; `server` and `location` read those of a host and of its locations, and
-//! `block` reads those that both may contain; `headers`, `expires`, `rewrite` and `condition` read single
-//! directives; `map` and `auth` read the other places for snippets. `table` has all other directives: those
+//! `block` reads those that both may contain; `headers`, `expires`, `rewrite`, `condition`, `content`,
+//! `error_page`, `limit`, `pass` and `referer` read single directives; `map` and `auth` read the other places
+//! for snippets. `table` has all other directives: those
 //! without effect, those with the meaning of an annotation, and replacements for the rest.
 
 mod auth;
 mod block;
+mod caching;
 mod condition;
+mod content;
+mod error_page;
 mod expires;
 mod headers;
+mod limit;
 mod map;
 mod parse;
+mod pass;
+mod referer;
 mod rewrite;
 mod server;
 mod table;
@@ -23,11 +30,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::template::{Template, Variable};
-use model::{AddressRule, AuthScript, Block, Expression, HostScript, ValueMap};
+use model::{AddressRule, AuthScript, Block, Expression, HostScript, Replacements, ValueMap};
 
+use error_page::ErrorBlocks;
+pub(super) use error_page::OwnErrors;
+pub(super) use limit::OwnLimits;
+use limit::Zones;
 use parse::Directive;
 pub(super) use table::Target;
 use table::{Class, Loss};
+
+use super::claim::AuthService;
 
 /// The fault of a line of a snippet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,8 +140,24 @@ pub(super) struct Names {
     maps: BTreeMap<String, Arc<ValueMap>>,
     /// The variables of `set` and `auth_request_set`.
     set: BTreeSet<String>,
+    /// The zones of limits.
+    zones: Zones,
+    /// Locations of the host that answer in place of errors.
+    error_blocks: ErrorBlocks,
     /// Lines are ignored that are not understood and restrict no client.
     pub(super) passes_unenforced: bool,
+}
+
+/// A destination of `proxy_pass`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PassDraft {
+    /// Scheme, host and port, as [`Pass::to`](model::Pass::to) has them.
+    pub(super) to: Arc<str>,
+    pub(super) service: AuthService,
+    /// The host that endpoints are asked for.
+    pub(super) host: String,
+    /// Locations of the snippet itself forward there; otherwise conditions in locations of an Ingress.
+    pub(super) is_of_place: bool,
 }
 
 /// The contents of a snippet for a location.
@@ -139,6 +168,10 @@ pub(super) struct OfLocation {
     /// Settings that annotations have too.
     pub(super) asks: Vec<SettingLine>,
     pub(super) auth_variables: Vec<AuthVariable>,
+    pub(super) replacements: Option<Arc<Replacements>>,
+    pub(super) errors: OwnErrors,
+    pub(super) limits: OwnLimits,
+    pub(super) passes: Vec<PassDraft>,
 }
 
 /// The contents of a snippet for a host.
@@ -148,6 +181,12 @@ pub(super) struct OfHost {
     pub(super) rules: Vec<AddressRule>,
     /// Settings that annotations have too.
     pub(super) asks: Vec<SettingLine>,
+    pub(super) replacements: Option<Arc<Replacements>>,
+    pub(super) errors: OwnErrors,
+    pub(super) limits: OwnLimits,
+    pub(super) passes: Vec<PassDraft>,
+    /// Its locations that answer in place of errors.
+    error_blocks: ErrorBlocks,
 }
 
 impl OfLocation {
@@ -158,6 +197,8 @@ impl OfLocation {
         own.headers.extend(&others.headers);
         self.rules.extend_from_slice(&other.rules);
         self.auth_variables.extend_from_slice(&other.auth_variables);
+        let news = other.passes.iter().filter(|pass| !self.passes.contains(pass)).cloned();
+        self.passes.extend(news.collect::<Vec<_>>());
         self
     }
 }
@@ -166,17 +207,30 @@ impl OfLocation {
 pub(super) fn location(text: &str, names: &Names) -> Result<(OfLocation, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
     let reader = Reader::new(names);
-    let block::Contents { block, rules } = reader.contents(&directives, block::Context::Location);
-    let (asks, auth_variables) = (reader.asks.take(), reader.auth_variables.take());
-    reader.finish(OfLocation { block, rules, asks, auth_variables })
+    let block::Contents { block, rules, .. } = reader.contents(&directives, block::Context::Location);
+    let read = OfLocation {
+        block,
+        rules,
+        asks: reader.asks.take(),
+        auth_variables: reader.auth_variables.take(),
+        replacements: reader.replacements().map(Arc::new),
+        errors: reader.own_errors(&ErrorBlocks::new()),
+        limits: reader.limits.take(),
+        passes: reader.passes.take(),
+    };
+    reader.finish(read)
 }
 
 /// Reads a snippet for a host. Returns also the ignored lines.
 pub(super) fn server(text: &str, names: &Names) -> Result<(OfHost, Vec<Remark>), Faults> {
     let directives = parse::parse(text)?;
-    let reader = Reader::new(names);
+    let reader = Reader { is_of_host: true, ..Reader::new(names) };
     let mut of_host = reader.server(&directives);
     of_host.asks = reader.asks.take();
+    of_host.replacements = reader.replacements().map(Arc::new);
+    of_host.errors = reader.own_errors(&of_host.error_blocks);
+    of_host.limits = reader.limits.take();
+    of_host.passes = reader.passes.take();
     reader.finish(of_host)
 }
 
@@ -211,10 +265,21 @@ impl Names {
                     is_new_name(name) && matches!(directive.name.as_str(), "set" | "auth_request_set")
                 });
                 names.extend(name.map(str::to_owned));
+                match directive.name.as_str() {
+                    "valid_referers" => names.extend(["invalid_referer".to_owned()]),
+                    "if" => names.extend(condition::group_names(&directive.words).map(str::to_owned)),
+                    _ => {}
+                }
                 add(directive.block.as_deref().unwrap_or_default(), names);
             }
         }
         add(&parse::parse(text).unwrap_or_default(), &mut self.set);
+    }
+
+    /// Adds the locations of a host that answer in place of errors.
+    pub(super) fn add_error_blocks(&mut self, of: &OfHost) {
+        self.error_blocks
+            .extend(of.error_blocks.iter().map(|(name, block)| (name.clone(), Arc::clone(block))));
     }
 
     fn variable(&self, name: &str) -> Option<Variable> {
@@ -233,6 +298,15 @@ struct Reader<'n> {
     faults: RefCell<Vec<Fault>>,
     asks: RefCell<Vec<SettingLine>>,
     auth_variables: RefCell<Vec<AuthVariable>>,
+    /// The snippet is for a host.
+    is_of_host: bool,
+    replacements: RefCell<Replacements>,
+    /// The lines of `error_page`, which are read once all locations are known.
+    error_pages: RefCell<Vec<Directive>>,
+    /// Errors of endpoints are replaced too.
+    intercepts: Cell<bool>,
+    limits: RefCell<OwnLimits>,
+    passes: RefCell<Vec<PassDraft>>,
 }
 
 impl<'n> Reader<'n> {
@@ -245,6 +319,12 @@ impl<'n> Reader<'n> {
             faults: RefCell::default(),
             asks: RefCell::default(),
             auth_variables: RefCell::default(),
+            is_of_host: false,
+            replacements: RefCell::default(),
+            error_pages: RefCell::default(),
+            intercepts: Cell::default(),
+            limits: RefCell::default(),
+            passes: RefCell::default(),
         }
     }
 
@@ -278,19 +358,42 @@ impl<'n> Reader<'n> {
                 let what = format!("has no effect here: set the key {key} of the ConfigMap, for all hosts");
                 self.remark(RemarkKind::ForAll, directive.fault(what));
             }
+            Class::Same(_) if !may_ask && directive.name.starts_with("proxy_cache_") => {
+                let what = "has no effect here: it has its place beside proxy_cache";
+                self.remark(RemarkKind::NoEffect, directive.fault(what));
+            }
             Class::Same(asked) if may_ask => {
                 let asked = asked(&directive.words).map_err(|why| directive.fault(why))?;
-                let ask = |(target, value)| SettingLine {
-                    line: directive.line,
-                    directive: directive.name.clone(),
-                    target,
-                    value,
-                };
-                self.asks.borrow_mut().extend(asked.into_iter().map(ask));
+                if directive.name == "proxy_intercept_errors" {
+                    self.intercepts.set(directive.words.first().is_some_and(|word| word == "on"));
+                }
+                if asked.is_empty() && directive.name.contains("cache") {
+                    let what =
+                        "has no effect here, and needs none: the cache does so by itself, where there is one";
+                    self.remark(RemarkKind::NoEffect, directive.fault(what));
+                }
+                for (target, value) in asked {
+                    self.ask(directive, target, value);
+                }
             }
             _ => return Err(directive.unknown()),
         }
         Ok(())
+    }
+
+    /// Records a setting. Lines that add to one setting are joined.
+    fn ask(&self, directive: &Directive, target: Target, value: String) {
+        let mut asks = self.asks.borrow_mut();
+        // Of several times of the cache the first one counts, which is that of what is found.
+        let may_repeat = matches!(target, Target::Own(_));
+        let known = asks.iter_mut().find(|known| known.target == target && may_repeat);
+        if let Some(known) = known {
+            if target.is_list() {
+                known.value = format!("{},{value}", known.value);
+            }
+            return;
+        }
+        asks.push(SettingLine { line: directive.line, directive: directive.name.clone(), target, value });
     }
 
     /// A text with variables.

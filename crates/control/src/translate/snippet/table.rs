@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::caching::{cache_bypass, cache_key, cache_on, cache_use_stale, cache_valid};
 use crate::translate::value::Parsed;
 
 /// The handling of a directive.
@@ -34,9 +35,16 @@ pub(in crate::translate) enum Target {
     Annotation(&'static str),
     /// A key of the `ConfigMap`, whose value applies to the locations of one Ingress.
     Key(&'static str),
+    /// An annotation of Forebay's own, without its prefix.
+    Own(&'static str),
 }
 
 impl Target {
+    /// Whether further lines add to the value.
+    pub(super) fn is_list(self) -> bool {
+        self == Own("cache-bypass")
+    }
+
     /// Whether the setting may restrict access.
     pub(super) fn restricts(self) -> bool {
         const GUARDS: &[&str] = &[
@@ -56,6 +64,7 @@ impl fmt::Display for Target {
         match self {
             Annotation(name) => write!(f, "the annotation {name}"),
             Key(name) => write!(f, "the key {name} of the ConfigMap"),
+            Own(name) => write!(f, "the annotation forebay.io/{name}"),
         }
     }
 }
@@ -85,7 +94,7 @@ pub(super) enum Loss {
 use Class::{Closes, ForAll, Nothing, NothingWith, Same};
 use Instead::{Annotations, Keys, Words};
 use Loss::{Harmless, Restriction};
-use Target::{Annotation, Key};
+use Target::{Annotation, Key, Own};
 
 const BUFFERS: &str = "Forebay sizes its buffers itself";
 const KERNEL: &str = "Forebay sets its sockets itself";
@@ -99,6 +108,8 @@ const HASHES: &str = "Forebay has no such tables";
 const MODSECURITY: Instead =
     Words("the web application firewall is turned on by annotations, such as enable-modsecurity");
 const FILES: Instead = Words("files are served from --files-root");
+const LUA: Instead =
+    Words("Lua is not run; docs/snippets.md says what to use (auth-url, a typed step, an annotation)");
 
 /// The directives, in the order of names.
 const DIRECTIVES: &[(&str, Class)] = &[
@@ -107,9 +118,23 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("add_trailer", Closes(Instead::Nothing, Harmless)),
     ("aio", Nothing(OF_FILES)),
     ("alias", Closes(FILES, Harmless)),
-    ("auth_basic", Closes(Annotations(&["auth-type", "auth-secret", "auth-realm"]), Restriction)),
+    (
+        "auth_basic",
+        NothingWith(
+            &["off"],
+            "passwords are asked for where auth-type says",
+            &Closes(Annotations(&["auth-type", "auth-secret", "auth-realm"]), Restriction),
+        ),
+    ),
     ("auth_basic_user_file", Closes(Annotations(&["auth-type", "auth-secret"]), Restriction)),
-    ("auth_request", Closes(Annotations(&["auth-url"]), Restriction)),
+    (
+        "auth_request",
+        NothingWith(
+            &["off"],
+            "the auth service is asked where auth-url and enable-global-auth say",
+            &Closes(Annotations(&["auth-url"]), Restriction),
+        ),
+    ),
     ("autoindex", Closes(FILES, Harmless)),
     ("brotli", Closes(Words("use the annotation forebay.io/compression"), Harmless)),
     ("brotli_comp_level", Closes(Words("use the annotation forebay.io/compression"), Harmless)),
@@ -180,17 +205,21 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("large_client_header_buffers", ForAll("large-client-header-buffers")),
     ("limit_conn", Closes(Annotations(&["limit-connections"]), Restriction)),
     ("limit_conn_log_level", Nothing(LOGS)),
-    ("limit_conn_status", ForAll("limit-conn-status-code")),
+    ("limit_conn_status", Same(|w| key(w, "limit-conn-status-code"))),
     ("limit_rate", Same(|w| kibibytes(w, "limit-rate"))),
     ("limit_rate_after", Same(|w| kibibytes(w, "limit-rate-after"))),
     ("limit_req", Closes(Annotations(&["limit-rps", "limit-rpm"]), Restriction)),
     ("limit_req_log_level", Nothing(LOGS)),
-    ("limit_req_status", ForAll("limit-req-status-code")),
+    ("limit_req_status", Same(|w| key(w, "limit-req-status-code"))),
     ("lingering_close", Nothing(KERNEL)),
     ("lingering_time", Nothing(KERNEL)),
     ("lingering_timeout", Nothing(KERNEL)),
     ("listen", Closes(Words("the ports are those of --http-port and --https-port"), Restriction)),
+    ("location", Closes(Words("use a condition on $uri, or a location in server-snippet"), Restriction)),
+    ("log_format", Closes(Keys(&["log-format-upstream"]), Harmless)),
     ("log_subrequest", Nothing(LOGS)),
+    ("lua_package_path", Closes(LUA, Restriction)),
+    ("lua_shared_dict", Closes(LUA, Restriction)),
     ("merge_slashes", Closes(Instead::Nothing, Restriction)),
     ("mirror", Closes(Annotations(&["mirror-target"]), Harmless)),
     ("mirror_request_body", Closes(Annotations(&["mirror-request-body"]), Harmless)),
@@ -220,22 +249,24 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("proxy_buffering", Same(|w| one(w, "proxy-buffering"))),
     ("proxy_buffers", Same(buffers)),
     ("proxy_busy_buffers_size", Nothing(BUFFERS)),
-    (
-        "proxy_cache",
-        NothingWith(&["off"], NO_CACHE, &Closes(Words("use the annotation forebay.io/cache"), Harmless)),
-    ),
+    ("proxy_cache", NothingWith(&["off"], NO_CACHE, &Same(cache_on))),
     ("proxy_cache_background_update", Nothing(NO_CACHE)),
-    ("proxy_cache_bypass", Nothing(NO_CACHE)),
+    ("proxy_cache_bypass", Same(cache_bypass)),
     ("proxy_cache_convert_head", Nothing(NO_CACHE)),
-    ("proxy_cache_key", Nothing(NO_CACHE)),
+    ("proxy_cache_key", Same(cache_key)),
     ("proxy_cache_lock", Nothing(NO_CACHE)),
     ("proxy_cache_methods", Nothing(NO_CACHE)),
     ("proxy_cache_min_uses", Nothing(NO_CACHE)),
+    ("proxy_cache_path", Nothing("the size of the cache is that of --cache-memory")),
     ("proxy_cache_revalidate", Nothing(NO_CACHE)),
-    ("proxy_cache_use_stale", Nothing(NO_CACHE)),
-    ("proxy_cache_valid", Nothing(NO_CACHE)),
+    ("proxy_cache_use_stale", Same(cache_use_stale)),
+    ("proxy_cache_valid", Same(cache_valid)),
     ("proxy_connect_timeout", Same(|w| seconds(w, "proxy-connect-timeout"))),
     ("proxy_cookie_domain", Same(|w| words(w, "proxy-cookie-domain"))),
+    (
+        "proxy_cookie_flags",
+        Closes(Words("use proxy_cookie_path / \"/; Secure; HttpOnly; SameSite=Lax\""), Harmless),
+    ),
     ("proxy_cookie_path", Same(|w| words(w, "proxy-cookie-path"))),
     ("proxy_force_ranges", Nothing("endpoints answer requests for ranges themselves")),
     ("proxy_headers_hash_bucket_size", Nothing(HASHES)),
@@ -245,7 +276,7 @@ const DIRECTIVES: &[(&str, Class)] = &[
         NothingWith(&["1.1"], "endpoints are asked by HTTP/1.1", &Same(|w| one(w, "proxy-http-version"))),
     ),
     ("proxy_ignore_client_abort", Nothing("a request whose client is gone is ended")),
-    ("proxy_ignore_headers", Nothing("Forebay obeys no header of endpoints that this could turn off")),
+    ("proxy_ignore_headers", Nothing("the cache obeys what responses say of themselves (RFC 9111)")),
     (
         "proxy_intercept_errors",
         Same(|w| Ok(vec![(Annotation("disable-proxy-intercept-errors"), flag(w, "off", "on")?)])),
@@ -256,7 +287,7 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("proxy_next_upstream", Same(|w| words(w, "proxy-next-upstream"))),
     ("proxy_next_upstream_timeout", Same(|w| seconds(w, "proxy-next-upstream-timeout"))),
     ("proxy_next_upstream_tries", Same(|w| one(w, "proxy-next-upstream-tries"))),
-    ("proxy_no_cache", Nothing(NO_CACHE)),
+    ("proxy_no_cache", Same(cache_bypass)),
     ("proxy_pass", Closes(Words("requests go to the backend of their path"), Restriction)),
     ("proxy_pass_header", Nothing("headers of endpoints are passed on; Server is as the ConfigMap says")),
     ("proxy_pass_request_body", NothingWith(&["on"], "bodies are passed on", &INVALID)),
@@ -290,6 +321,7 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("send_timeout", Nothing("Forebay decides how long it waits for a client that takes nothing")),
     ("sendfile", Nothing(OF_FILES)),
     ("sendfile_max_chunk", Nothing(OF_FILES)),
+    ("server", Closes(Words("use an Ingress for a host, and tcp-services for a port"), Restriction)),
     ("server_name", Closes(Annotations(&["server-alias"]), Restriction)),
     ("server_name_in_redirect", Nothing("redirects name the host that was asked for, as by ingress-nginx")),
     ("server_names_hash_bucket_size", Nothing(HASHES)),
@@ -319,18 +351,24 @@ const DIRECTIVES: &[(&str, Class)] = &[
     ("ssl_stapling_verify", Nothing("certificates are sent without a stapled OCSP response")),
     ("ssl_verify_client", Closes(Annotations(&["auth-tls-verify-client"]), Restriction)),
     ("ssl_verify_depth", Closes(Annotations(&["auth-tls-verify-depth"]), Restriction)),
-    ("sub_filter", Closes(Words("bodies of responses are not changed"), Harmless)),
-    ("sub_filter_last_modified", Closes(Words("bodies of responses are not changed"), Harmless)),
-    ("sub_filter_once", Closes(Words("bodies of responses are not changed"), Harmless)),
-    ("sub_filter_types", Closes(Words("bodies of responses are not changed"), Harmless)),
+    ("sub_filter", Closes(Words("it has its place outside of conditions"), Harmless)),
+    ("sub_filter_last_modified", Closes(Words("it has its place outside of conditions"), Harmless)),
+    ("sub_filter_once", Closes(Words("it has its place outside of conditions"), Harmless)),
+    ("sub_filter_types", Closes(Words("it has its place outside of conditions"), Harmless)),
     ("tcp_nodelay", Nothing(KERNEL)),
     ("tcp_nopush", Nothing(KERNEL)),
-    ("try_files", Closes(FILES, Harmless)),
+    (
+        "try_files",
+        Closes(Words("use the annotations forebay.io/files and forebay.io/files-fallback"), Harmless),
+    ),
     ("types_hash_bucket_size", Nothing(HASHES)),
     ("types_hash_max_size", Nothing(HASHES)),
     ("underscores_in_headers", ForAll("enable-underscores-in-headers")),
     ("uninitialized_variable_warn", Nothing(LOGS)),
-    ("valid_referers", Closes(Keys(&["block-referers"]), Restriction)),
+    (
+        "upstream",
+        Closes(Words("endpoints are those of Services; use upstream-hash-by and load-balance"), Restriction),
+    ),
     ("variables_hash_bucket_size", Nothing(HASHES)),
     ("variables_hash_max_size", Nothing(HASHES)),
 ];
@@ -349,7 +387,7 @@ pub(super) fn class(name: &str, words: &[String]) -> Class {
             _ => *otherwise,
         },
         Ok(class) => class,
-        Err(_) if name.contains("_by_lua") => Closes(Words("Lua is not run"), Restriction),
+        Err(_) if name.contains("_by_lua") => Closes(LUA, Restriction),
         Err(_) if OF_TRACING.iter().any(|begin| name.starts_with(begin)) => Nothing(TRACING),
         // The setting may restrict access, because its meaning is unknown.
         Err(_) => INVALID,
@@ -371,7 +409,7 @@ impl Instead {
 
 // === values, as annotations have them ===
 
-fn single(words: &[String]) -> Parsed<&str> {
+pub(super) fn single(words: &[String]) -> Parsed<&str> {
     match words {
         [word] => Ok(word),
         _ => Err(format!("has {} arguments, and needs 1", words.len())),
@@ -450,6 +488,7 @@ mod tests {
     use super::*;
     use crate::translate::configmap::KEYS;
     use crate::translate::ingress::annotations::ANNOTATIONS;
+    use crate::translate::ingress::own;
 
     fn is_annotation(name: &str) -> bool {
         ANNOTATIONS.iter().any(|annotation| annotation.name == name)
@@ -474,8 +513,9 @@ mod tests {
                     for words in [&["off"][..], &["1"], &["4", "8k"]] {
                         let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
                         for (target, _) in asked(&words).unwrap_or_default() {
-                            let (Annotation(name) | Key(name)) = target;
-                            assert!(is_annotation(name) || is_key(name), "{directive}: {name}");
+                            let (Annotation(name) | Key(name) | Own(name)) = target;
+                            let is_own = own::named(name).is_some();
+                            assert!(is_annotation(name) || is_key(name) || is_own, "{directive}: {name}");
                         }
                     }
                 }

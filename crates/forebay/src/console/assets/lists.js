@@ -200,11 +200,17 @@ function errors({ endpoint, numbers, traffic }) {
   return numbers ? numbers.failuresPerSecond + numbers.serverErrorsPerSecond : null;
 }
 
+/** Why an endpoint's health check fails, and whether it is used all the same. */
+function checkTrouble({ checkFault, isUsedInPanic }) {
+  const why = checkFault ?? t("passes again, not often enough yet");
+  return isUsedInPanic ? t("health check: {0}; used since most fail", why) : t("health check: {0}", why);
+}
+
 /** What is wrong with a cluster or an endpoint; empty where nothing is. */
 function trouble(row) {
-  if (row.endpoint) return row.numbers?.ejected > 0 ? t("ejected") : row.numbers?.isFailing ? t("failing") : "";
+  if (row.endpoint) return row.numbers?.failingChecks > 0 ? checkTrouble(row.numbers) : row.numbers?.ejected > 0 ? t("ejected") : row.numbers?.isFailing ? t("failing") : "";
   if (row.cluster.endpoints.length === 0) return t("no endpoint");
-  const bad = row.own?.filter(({ ejected, isFailing }) => ejected > 0 || isFailing).length ?? 0;
+  const bad = row.own?.filter(({ ejected, failingChecks, isFailing }) => ejected > 0 || failingChecks > 0 || isFailing).length ?? 0;
   return bad > 0 ? t("{0} of {1} failing", bad, row.cluster.endpoints.length) : "";
 }
 
@@ -276,6 +282,27 @@ export function services(parameters) {
     load: async () => (await list("objects")).services.map((one) => ({ ...one, traffic: null })),
     renew(rows, { services }) {
       for (const row of rows) row.traffic = services.find(({ protocol, port }) => protocol === row.protocol && port === row.port) ?? null;
+    },
+  });
+}
+
+// === countries ===
+
+export function countries(parameters) {
+  return listed({
+    parameters,
+    sortBy: "Requests",
+    title: "Countries of clients",
+    lead: "Requests since the start, by the country that a database has for the client's address.",
+    empty: "None are counted: forebay-client-country-metrics of the ConfigMap turns that on, and use-geoip2 the databases.",
+    columns: [
+      { name: "Code", of: ({ code }) => code },
+      { name: "Country", of: ({ name }) => name ?? NOTHING, size: "large" },
+      { name: "Requests", of: ({ requests }) => number(requests), by: ({ requests }) => requests, end: true },
+    ],
+    load: async () => (await ask("traffic")).countries,
+    renew(rows, { countries }) {
+      for (const row of rows) row.requests = countries.find(({ code }) => code === row.code)?.requests ?? row.requests;
     },
   });
 }

@@ -5,7 +5,7 @@ import { doctor } from "./doctor.js";
 import { route } from "./explain.js";
 import { firewall } from "./firewall.js";
 import { language, t } from "./language.js";
-import { certificates, changes, clusters, found, problems, routes, search, services } from "./lists.js";
+import { certificates, changes, clusters, countries, found, problems, routes, search, services } from "./lists.js";
 import { connect, live, watch } from "./live.js";
 import { overview } from "./overview.js";
 import { replicas } from "./replicas.js";
@@ -20,6 +20,7 @@ const PAGES = [
   ["replicas", "Replicas", replicas],
   ["certificates", "Certificates", certificates],
   ["services", "Services", services],
+  ["countries", "Countries", countries],
   ["problems", "Problems", problems],
   ["changes", "Changes", changes],
   ["doctor", "Where did the QPS go?", doctor],

@@ -88,6 +88,7 @@ function concerns(state) {
     all.push(["bad", t("The process is short of something: {0} (level {1}).", one.of.replaceAll("_", " "), one.level), "#/doctor"]);
   }
   for (const one of findings.worst) all.push([one.verdict === "failure" ? "bad" : "warn", inLanguage(one).message, "#/doctor"]);
+  if (upstream.failingChecks > 0) all.push(["warn", `${counted(upstream.failingChecks, "endpoint fails its health check", "endpoints fail their health checks")}.`, "#/clusters?q=health"]);
   if (upstream.ejected > 0) all.push(["warn", `${counted(upstream.ejected, "endpoint is ejected", "endpoints are ejected")}.`, "#/clusters?q=ejected"]);
   if (problems.error > 0) all.push(["bad", t("{0} in objects: something that they ask for is not served.", counted(problems.error, "error")), "#/problems"]);
   if (problems.warning > 0) all.push(["warn", t("{0} about objects.", counted(problems.warning, "warning")), "#/problems"]);

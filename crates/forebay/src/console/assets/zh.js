@@ -19,6 +19,7 @@ export const zh = {
   "route": "条路由", "cluster": "个集群", "endpoint": "个端点", "host": "个主机", "certificate": "张证书", "TCP or UDP service": "个 TCP 或 UDP 服务",
   "service": "个服务", "request": "个请求", "check": "项检查", "error": "个错误", "warning": "个警告", "problem": "个问题", "new problem": "个新问题",
   "result": "个结果", "match": "行匹配", "step": "个步骤", "CPU": "个 CPU",
+  "endpoint fails its health check": "个端点未通过健康检查", "health check: {0}": "健康检查：{0}", "health check: {0}; used since most fail": "健康检查：{0}；因多数端点失败而仍在使用", "passes again, not often enough yet": "已恢复通过，但次数尚不足",
   "endpoint is ejected": "个端点已被摘除", "certificate has ended": "张证书已过期", "certificate ends within 14 days": "张证书将在 14 天内过期",
 
   // === overview ===
@@ -122,6 +123,12 @@ export const zh = {
   "There are none: --tcp-services-configmap and --udp-services-configmap name ConfigMaps with such ports, and Gateways may have TCPRoutes.":
     "没有：--tcp-services-configmap 和 --udp-services-configmap 指定含有这些端口的 ConfigMap，Gateway 可以有 TCPRoute。",
   "Port": "端口", "Service": "服务", "From clients/s": "来自客户端/秒", "To clients/s": "发往客户端/秒", "Could not listen": "无法监听",
+
+  // === countries ===
+  "Countries": "国家", "Countries of clients": "客户端所在国家", "Code": "代码", "Country": "国家",
+  "Requests since the start, by the country that a database has for the client's address.": "自启动以来的请求，按数据库中客户端地址所属的国家。",
+  "None are counted: forebay-client-country-metrics of the ConfigMap turns that on, and use-geoip2 the databases.":
+    "没有计数：ConfigMap 的 forebay-client-country-metrics 启用计数，use-geoip2 启用数据库。",
 
   // === problems ===
   "Problems": "问题",

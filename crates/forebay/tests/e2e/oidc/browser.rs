@@ -7,6 +7,9 @@ use identity::oidc::seal::{Keys, Place};
 use identity::oidc::session::Session;
 use testkit::{CLIENT, Forebay, Provider, Response};
 
+/// The key of the cookies.
+pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
+
 /// What a browser sends for a page.
 pub(super) const HTML: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 
@@ -29,7 +32,8 @@ impl<'f> Browser<'f> {
     }
 
     pub(super) fn get(&mut self, target: &str, fields: &str) -> Response {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{}{fields}\r\n", self.host, self.cookie_line());
+        let request =
+            format!("GET {target} HTTP/1.1\r\nHost: {}\r\n{}{fields}\r\n", self.host, self.cookie_line());
         let told = self.forebay.client().ask(&request);
         self.keep(&told);
         told
@@ -59,7 +63,6 @@ impl<'f> Browser<'f> {
     }
 
     pub(super) fn try_sign_in(&mut self, provider: &Provider, target: &str) -> Response {
-        self.cookies.clear();
         let told = self.get(target, HTML);
         assert_eq!(told.status, 302, "{told:?}");
         let back = provider.sign_in(&told.header("location").unwrap());
@@ -132,7 +135,7 @@ pub(super) fn names(provider: &Provider) -> Names {
 }
 
 fn keys() -> Keys {
-    Keys::new([("one", super::KEY.as_bytes().to_vec())].into_iter()).expect("a key")
+    Keys::new([("one", KEY.as_bytes().to_vec())].into_iter()).expect("a key")
 }
 
 /// What identifies the client of the provider in the cookies' keys.

@@ -21,15 +21,12 @@ pub(super) fn identify(targeted: &Targeted<'_>, keys: &ApiKeys, decision: &mut D
     let holder = presented(targeted, keys).and_then(|key| holder(keys, key));
     decision.tell(&keys.header, None);
     decision.tell(NAME_HEADER, holder.map(|holder| holder.name.as_bytes().to_vec()));
-    if let Some(holder) = holder {
-        decision.user = Some(holder.name.clone());
-        decision.key = Some(Arc::clone(holder));
-    }
+    decision.client = holder.cloned();
 }
 
 /// The result of the look-up.
 pub(super) fn check(keys: &ApiKeys, decision: &Decision) -> FilterResult {
-    if decision.key.is_some() {
+    if decision.client.is_some() {
         return FilterResult::Continue;
     }
     let scheme = if is_authorization(keys) { "Bearer" } else { "ApiKey" };
@@ -109,7 +106,7 @@ mod tests {
             ("GET /", "X-Key", false),
         ] {
             let decision = identified(lines, header);
-            assert_eq!(decision.key.is_some(), is_known, "{lines}");
+            assert_eq!(decision.client.is_some(), is_known, "{lines}");
             let is_let_in = check(&keys(header), &decision) == FilterResult::Continue;
             assert_eq!(is_let_in, is_known, "{lines}");
         }
@@ -131,6 +128,6 @@ mod tests {
     #[test]
     fn a_long_key_is_not_even_hashed() {
         let long = format!("GET /\nX-Key: {}", "0".repeat(API_KEY_BYTES_MAX + 1));
-        assert!(identified(&long, "X-Key").key.is_none());
+        assert!(identified(&long, "X-Key").client.is_none());
     }
 }

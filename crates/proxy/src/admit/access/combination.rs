@@ -25,7 +25,9 @@ impl Combination {
     pub(super) fn add(&mut self, result: FilterResult) -> bool {
         let is_known = match &result {
             FilterResult::Continue => self.is_any,
-            FilterResult::Refuse(Reason::AddressDenied) | FilterResult::Answer(_) => !self.is_any,
+            FilterResult::Refuse(Reason::AddressDenied | Reason::PlaceDenied) | FilterResult::Answer(_) => {
+                !self.is_any
+            }
             FilterResult::Refuse(_) => true,
         };
         if is_known {

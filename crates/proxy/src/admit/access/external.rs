@@ -293,6 +293,10 @@ fn write_head(
         client_certificate::tell(demand, targeted.conn.tls.as_deref(), &mut edits);
     }
     script_heads::edit_input(targeted, &mut edits);
+    // A client can set no header with a claim for the service either.
+    for (name, _) in access.and_then(|access| access.jwt.as_ref()).iter().flat_map(|jwt| &jwt.headers) {
+        edits.remove(name);
+    }
     for (name, template) in &check.request_headers {
         match without_controls(values::expand(targeted, template)) {
             value if value.is_empty() => edits.remove(name),

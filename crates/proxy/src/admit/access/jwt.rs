@@ -25,11 +25,17 @@ use crate::request::stage::Watch;
 use crate::route::filters::FilterResult;
 
 /// What is known of the token of a request.
-pub(super) type Identified = Result<Arc<VerifiedToken>, Denied>;
+type Identified = Result<Arc<VerifiedToken>, Denied>;
+
+/// The token of a request, behind the check.
+pub(super) struct Shown<'j> {
+    jwt: &'j Jwt,
+    identified: Identified,
+}
 
 /// Why a request has no verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Denied {
+enum Denied {
     /// It has no token.
     Absent,
     /// Its token is not accepted.
@@ -42,12 +48,12 @@ pub(super) enum Denied {
 
 /// Verifies the token of a request. The endpoint gets the headers with claims; the client itself can set none
 /// of them.
-pub(super) async fn identify(
+pub(super) async fn identify<'j>(
     targeted: &Targeted<'_>,
-    jwt: &Jwt,
+    jwt: &'j Jwt,
     decision: &mut Decision,
     watch: impl Watch,
-) -> Identified {
+) -> Shown<'j> {
     let token = place::find(targeted, &jwt.place);
     if jwt.strips {
         place::strip(targeted, &jwt.place, decision);
@@ -57,6 +63,9 @@ pub(super) async fn identify(
         place::Found::Several => Err(Denied::Refused(Refusal::Malformed)),
         place::Found::Token(token) => verify(targeted, jwt, token, watch).await,
     };
+    if let Err(denied) = &identified {
+        targeted.worker.recorder.borrow().count(counter(*denied));
+    }
     let claims = identified.as_ref().ok().map(|verified| &verified.claims);
     for (name, path) in &jwt.headers {
         let value = claims.and_then(|claims| path.find(claims)).and_then(header_value);
@@ -68,33 +77,34 @@ pub(super) async fn identify(
         }
         decision.token = Some(Arc::clone(verified));
     }
-    identified
+    Shown { jwt, identified }
 }
 
-/// Whether the request is let in by its token.
-pub(super) fn check(targeted: &Targeted<'_>, jwt: &Jwt, identified: &Identified) -> FilterResult {
-    let challenge = |text: String| Answer::refusal(401, &[text.into_bytes()]);
-    let verified = match identified {
-        Ok(verified) => verified,
-        Err(Denied::Absent) => return FilterResult::Answer(challenge("Bearer".to_owned())),
-        Err(Denied::Refused(refusal)) => {
-            let why = refusal.description();
-            let text = format!("Bearer error=\"invalid_token\", error_description=\"{why}\"");
-            return FilterResult::Answer(challenge(text));
+impl Shown<'_> {
+    /// Whether the request is let in by its token.
+    pub(super) fn check(&self, targeted: &Targeted<'_>) -> FilterResult {
+        let challenge = |text: String| FilterResult::Answer(Answer::refusal(401, &[text.into_bytes()]));
+        let verified = match &self.identified {
+            Ok(verified) => verified,
+            Err(Denied::Absent) => return challenge("Bearer".to_owned()),
+            Err(Denied::Refused(refusal)) => {
+                let why = refusal.description();
+                return challenge(format!("Bearer error=\"invalid_token\", error_description=\"{why}\""));
+            }
+            Err(Denied::NoKeys) => return FilterResult::Refuse(Reason::TokenKeys),
+            Err(Denied::Exhausted) => {
+                return FilterResult::Answer(Answer::refusal(429, &[]).retry_after(1));
+            }
+        };
+        let (method, path) = (targeted.method(), targeted.client_path());
+        let rules = self.jwt.rules.as_ref();
+        if rules.is_none_or(|rules| rules.allow(method, path, &verified.claims)) {
+            return FilterResult::Continue;
         }
-        Err(Denied::NoKeys) => return FilterResult::Refuse(Reason::TokenKeys),
-        Err(Denied::Exhausted) => return FilterResult::Answer(Answer::refusal(429, &[]).retry_after(1)),
-    };
-    let is_allowed = jwt
-        .rules
-        .as_ref()
-        .is_none_or(|rules| rules.allow(targeted.method(), targeted.client_path(), &verified.claims));
-    if is_allowed {
-        return FilterResult::Continue;
+        let why = Refusal::Claims.description();
+        let challenge = format!("Bearer error=\"insufficient_scope\", error_description=\"{why}\"");
+        FilterResult::Answer(Answer::refusal(403, &[challenge.into_bytes()]))
     }
-    let scope =
-        "Bearer error=\"insufficient_scope\", error_description=\"The claims of the token do not suffice\"";
-    FilterResult::Answer(Answer::refusal(403, &[scope.as_bytes().to_vec()]))
 }
 
 async fn verify(targeted: &Targeted<'_>, jwt: &Jwt, token: &[u8], watch: impl Watch) -> Identified {
@@ -108,12 +118,9 @@ async fn verify(targeted: &Targeted<'_>, jwt: &Jwt, token: &[u8], watch: impl Wa
         worker.recorder.borrow().count(Counter::TokenRepeated);
         return Ok(known);
     }
-    let verified = Box::pin(verify_new(targeted, jwt, token, watch)).await;
-    worker.recorder.borrow().count(match &verified {
-        Ok(_) => Counter::TokenVerified,
-        Err(denied) => counter(*denied),
-    });
-    verified
+    let verified = Box::pin(verify_new(targeted, jwt, token, watch)).await?;
+    worker.recorder.borrow().count(Counter::TokenVerified);
+    Ok(verified)
 }
 
 /// Verifies a token that is not known.
@@ -126,8 +133,8 @@ async fn verify_new(targeted: &Targeted<'_>, jwt: &Jwt, text: &[u8], watch: impl
         return Err(Denied::NoKeys);
     };
     let (now, client) = (worker.clock.now(), key::network(targeted.forwarded.client.to_canonical()));
-    if let Some(refusal) = tokens.forged(&jwt.fingerprint, text, generation, now) {
-        return Err(Denied::Refused(refusal));
+    if tokens.is_forged(&jwt.fingerprint, text, generation, now) {
+        return Err(Denied::Refused(Refusal::Signature));
     }
     if tokens.is_exhausted(client, now) {
         return Err(Denied::Exhausted);
@@ -136,7 +143,7 @@ async fn verify_new(targeted: &Targeted<'_>, jwt: &Jwt, text: &[u8], watch: impl
         Ok(claims) => claims,
         Err(refusal) => {
             if refusal == Refusal::Signature && !watch.explains() {
-                tokens.keep_forged(&jwt.fingerprint, text, (refusal, generation), now);
+                tokens.keep_forged(&jwt.fingerprint, text, generation, now);
                 tokens.count_forged(client, now);
             }
             return Err(Denied::Refused(refusal));

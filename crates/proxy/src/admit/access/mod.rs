@@ -10,14 +10,12 @@ mod external;
 pub(crate) mod jwt;
 pub(crate) mod key;
 pub(crate) mod limits;
+mod networks;
 mod oidc;
 pub(crate) mod priority;
 pub(crate) mod quota;
 
-use std::sync::Arc;
-
-use model::{Access, Jwt, PasswordScheme};
-use observe::Reason;
+use model::{Access, Networks, PasswordScheme, Satisfy};
 
 use crate::admit::Targeted;
 use crate::admit::firewall;
@@ -27,7 +25,7 @@ use crate::request::processing::Processing;
 use crate::request::stage::{Stage, Watch};
 use crate::route::filters::FilterResult;
 use combination::Combination;
-use jwt::Identified;
+use jwt::Shown;
 
 /// Runs all access checks of the route in turn, behind its firewall. Returns their decision for the request,
 /// if there is one, and the result.
@@ -51,8 +49,10 @@ pub(crate) async fn admit(
         api_keys::identify(targeted, keys, &mut decision);
     }
     let token = match &access.jwt {
-        Some(jwt) => Some((jwt, jwt::identify(targeted, jwt, &mut decision, watch).await)),
-        None => None,
+        Some(jwt) if !is_excluded(targeted, access) => {
+            Some(jwt::identify(targeted, jwt, &mut decision, watch).await)
+        }
+        _ => None,
     };
     let visitor = access.oidc.as_ref().map(|oidc| oidc::identify(targeted, oidc, &mut decision));
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
@@ -66,7 +66,10 @@ pub(crate) async fn admit(
     }
     let result = match limited {
         None | Some(FilterResult::Continue) => match oidc::endpoints_of(targeted, access) {
-            Some(endpoints) => Box::pin(oidc::endpoints::answer(targeted, endpoints, rest)).await,
+            Some(endpoints) => {
+                watch.note(Stage::Oidc, false);
+                Box::pin(oidc::endpoints::answer(targeted, endpoints, rest)).await
+            }
             None => combine(targeted, access, token.as_ref(), visitor, &mut decision, rest, watch).await,
         },
         Some(refusal) => refusal,
@@ -76,6 +79,12 @@ pub(crate) async fn admit(
         decision.processing = Some(Box::new(Processing::new(&processor.policy, targeted.is_grpc())));
     }
     (Some(decision).filter(|decision| !decision.is_empty()), result)
+}
+
+/// Whether the address of a client excludes it, whatever else it shows: no signature is checked for it.
+fn is_excluded(targeted: &Targeted<'_>, access: &Access) -> bool {
+    let admits = |networks: &Networks| networks.admits(targeted.forwarded.client);
+    access.satisfy == Satisfy::All && !access.networks.as_ref().is_none_or(admits)
 }
 
 /// Checks the rate limits; none where the route has no limits. A request that ingress-nginx's limits refuse
@@ -94,7 +103,7 @@ async fn limit(targeted: &Targeted<'_>, access: &Access, decision: &mut Decision
 async fn combine(
     targeted: &Targeted<'_>,
     access: &Access,
-    token: Option<&(&Arc<Jwt>, Identified)>,
+    token: Option<&Shown<'_>>,
     visitor: Option<oidc::Visitor>,
     decision: &mut Decision,
     mut rest: Option<&mut Buffer>,
@@ -102,13 +111,9 @@ async fn combine(
 ) -> FilterResult {
     let mut checks = Combination::new(access.satisfy);
     if let Some(networks) = &access.networks {
-        let result = if networks.admits(targeted.forwarded.client) {
-            FilterResult::Continue
-        } else {
-            FilterResult::Refuse(Reason::AddressDenied)
-        };
-        watch.note(Stage::Networks, result == FilterResult::Continue);
-        if checks.add(result) {
+        let refused = networks::refusal(targeted, networks);
+        watch.note(Stage::Networks, refused.is_none());
+        if checks.add(refused.map_or(FilterResult::Continue, FilterResult::Refuse)) {
             return checks.result();
         }
     }
@@ -119,8 +124,8 @@ async fn combine(
             return checks.result();
         }
     }
-    if let Some((jwt, identified)) = token {
-        let result = jwt::check(targeted, jwt, identified);
+    if let Some(token) = token {
+        let result = token.check(targeted);
         watch.note(Stage::Jwt, result == FilterResult::Continue);
         if checks.add(result) {
             return checks.result();

@@ -11,7 +11,7 @@ use crate::forward::outbound;
 use crate::request::RequestId;
 use crate::request::session::session;
 use crate::route::values;
-use crate::upstream::{Cluster, Keyed};
+use crate::upstream::{Cluster, Keyed, checks};
 
 /// The destinations of an admitted request. `cluster` is the one that it would go to at this moment.
 pub(super) fn all(admitted: &Admitted<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Destination> {
@@ -105,6 +105,9 @@ pub(super) fn one(
     let (mut how, first) = picked(admitted, forward, cluster);
     if let Some(overload) = forward.overload.as_deref().filter(|_| cluster.len() > 1) {
         how.push_str(in_force(overload));
+    }
+    if let Some(check) = model.health_check.as_deref().filter(|_| cluster.len() > 1) {
+        how.push_str(&checks::in_words(check));
     }
     let addresses = || cluster.members().iter().map(|member| member.endpoint.address);
     let others = addresses().filter(|address| !first.contains(address)).collect();

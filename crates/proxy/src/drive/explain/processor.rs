@@ -4,7 +4,7 @@ use model::{ProcessedBody, ProcessedParts, Processor};
 
 use crate::admit::Admitted;
 
-/// What an external processor gets.
+/// The parts that an external processor gets.
 pub(super) fn in_words(admitted: &Admitted<'_>, processor: &Processor) -> String {
     let part = |name: &str, parts: ProcessedParts| {
         let body = match parts.body {

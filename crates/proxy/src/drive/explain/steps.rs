@@ -2,13 +2,14 @@
 //! were noted while the request was taken through them.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::overload::{Concurrency, Mode, Overload, Priority};
 use model::template::Template;
 use model::{
-    Access, Action, AuthzProtocol, Backends, CachePolicy, ExtAuthz, ExternalAuth, Forward, HeaderChanges, Jwt,
-    Mirror, Oidc, QuotaWindow, Rate, RequestFilter, ResponseFilter, Route, Share,
+    Access, Action, AuthzProtocol, Backends, CachePolicy, ClientPlaces, ExtAuthz, ExternalAuth, Forward,
+    HeaderChanges, Jwt, Mirror, Oidc, QuotaWindow, Rate, RequestFilter, ResponseFilter, Route, Share,
 };
 
 use super::{Inspected, Outcome, Step, Verdict, destination, processor};
@@ -20,6 +21,7 @@ use crate::answer::recode;
 use crate::cache;
 use crate::forward::mirror;
 use crate::forward::outbound;
+use crate::request::geo;
 use crate::request::stage::Stage;
 use crate::request::trace::Trace;
 use crate::route::values;
@@ -100,23 +102,17 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         Stage::Backend => return backend(admitted, route?, goes_on),
         Stage::Limits => return Some(limits_in_words(admitted, access?, goes_on)),
         Stage::Networks => {
-            let client = admitted.forwarded.client;
+            let client = client_in_words(admitted, access?);
             if goes_on { format!("{client} may") } else { format!("{client} may not") }
         }
-        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.key.as_ref()) {
+        Stage::ApiKeys => match admitted.decision.as_deref().and_then(|decision| decision.client.as_ref()) {
             Some(holder) => format!("the key is that of {}", holder.name),
             None => "there is no key, or an unknown one".to_owned(),
         },
         Stage::Jwt => token(admitted, access?.jwt.as_deref()?, goes_on),
         Stage::BasicAuth => basic(admitted, goes_on),
-        Stage::Oidc => sign_in(admitted, access?.oidc.as_ref()?, goes_on),
-        Stage::ExternalAuth => {
-            return Some((Verdict::Unknown, external(admitted, access?.external.as_ref()?)));
-        }
-        Stage::ExtAuthz => {
-            let services = access?.ext_authz.iter().map(|authz| ext_authz(admitted, authz));
-            return Some((Verdict::Unknown, services.collect::<Vec<_>>().join("; ")));
-        }
+        Stage::Oidc => sign_in(admitted, access?, goes_on)?,
+        Stage::ExternalAuth | Stage::ExtAuthz => return asked(admitted, access?, stage),
         Stage::Processor => {
             return Some((Verdict::Changes, processor::in_words(admitted, access?.processor.as_ref()?)));
         }
@@ -138,6 +134,27 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
     Some((plain, text))
 }
 
+/// The client's address, and its place where the route has rules for it.
+fn client_in_words(admitted: &Admitted<'_>, access: &Access) -> String {
+    let mut text = admitted.forwarded.client.to_string();
+    let places = access.networks.as_ref().and_then(|networks| networks.places.as_deref());
+    if places.is_some_and(ClientPlaces::need_countries) {
+        let _ = match geo::country(admitted.request) {
+            Ok(Some(country)) => write!(text, " of {country}"),
+            Ok(None) => write!(text, " of an unknown country"),
+            Err(_) => write!(text, " without a database of countries"),
+        };
+    }
+    if places.is_some_and(ClientPlaces::need_systems) {
+        let _ = match geo::system(admitted.request) {
+            Ok(Some(system)) => write!(text, " in AS{system}"),
+            Ok(None) => write!(text, " in an unknown autonomous system"),
+            Err(_) => write!(text, " without a database of autonomous systems"),
+        };
+    }
+    text
+}
+
 /// The result of the firewall, which ends its transaction.
 pub(super) fn inspected(admitted: &Admitted<'_>) -> Option<Inspected> {
     let inspection = admitted.inspection()?;
@@ -145,13 +162,26 @@ pub(super) fn inspected(admitted: &Admitted<'_>) -> Option<Inspected> {
     Some(Inspected { report: inspection.finish(unix_time(admitted))?.clone(), phase, rule })
 }
 
-fn sign_in(admitted: &Admitted<'_>, oidc: &Oidc, goes_on: bool) -> String {
-    let issuer = &oidc.client.provider.settings().issuer;
-    match admitted.decision.as_deref().and_then(|decision| decision.user.as_deref()) {
-        Some(name) if goes_on => format!("{name} has signed in at {issuer}"),
-        Some(name) => format!("{name} has signed in at {issuer}, and no rule lets the request pass"),
-        None => format!("there is no session: a browser has to sign in at {issuer}"),
+fn sign_in(admitted: &Admitted<'_>, access: &Access, goes_on: bool) -> Option<String> {
+    let issuers = |sign_ins: &[Arc<Oidc>]| {
+        let issuers = sign_ins.iter().map(|one| one.client.provider.settings().issuer.as_str());
+        issuers.collect::<Vec<_>>().join(" or ")
+    };
+    if let Some(endpoints) = &access.oidc_endpoints {
+        return Some(format!("Forebay itself answers, for those who sign in at {}", issuers(endpoints)));
     }
+    let oidc = access.oidc.as_ref()?;
+    let issuer = issuers(std::slice::from_ref(oidc));
+    if oidc.has_path(admitted.client_path()) {
+        return Some(format!("Forebay itself answers, for those who sign in at {issuer}"));
+    }
+    let decision = admitted.decision.as_deref().filter(|decision| decision.session.is_some());
+    let Some(decision) = decision else {
+        return Some(format!("there is no session: a browser has to sign in at {issuer}"));
+    };
+    let name = decision.user.as_deref().unwrap_or("somebody without a name");
+    let rest = if goes_on { "" } else { ", and no rule lets the request pass" };
+    Some(format!("{name} has signed in at {issuer}{rest}"))
 }
 
 fn firewall(admitted: &Admitted<'_>, inspected: &Inspected) -> (Verdict, String) {
@@ -357,6 +387,15 @@ fn token(admitted: &Admitted<'_>, jwt: &Jwt, goes_on: bool) -> String {
     let token = admitted.decision.as_deref().and_then(|decision| decision.token.as_deref());
     let said = jwt::in_words(admitted, jwt, token);
     if token.is_some() && !goes_on { format!("{said}, and no rule allows the request") } else { said }
+}
+
+/// The services that decide on the request; their answers are not known.
+fn asked(admitted: &Admitted<'_>, access: &Access, stage: Stage) -> Option<(Verdict, String)> {
+    if stage == Stage::ExternalAuth {
+        return Some((Verdict::Unknown, external(admitted, access.external.as_ref()?)));
+    }
+    let services = access.ext_authz.iter().map(|authz| ext_authz(admitted, authz));
+    Some((Verdict::Unknown, services.collect::<Vec<_>>().join("; ")))
 }
 
 fn external(admitted: &Admitted<'_>, auth: &ExternalAuth) -> String {

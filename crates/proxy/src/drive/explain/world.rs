@@ -174,7 +174,7 @@ impl World {
         let noted = recording.noted.into_inner();
         explanation.inspected = steps::inspected(&admitted);
         explanation.steps = steps::describe(&admitted, &noted, explanation.inspected.as_ref());
-        for step in explanation.steps.iter_mut().filter(|step| step.stage == Stage::ExternalAuth) {
+        for step in explanation.steps.iter_mut().filter(|step| is_asked(step.stage)) {
             step.text.push_str(&self.other_answers(start, parsed).await);
         }
         self.settle(&admitted, target, explanation);
@@ -300,4 +300,9 @@ impl Watch for &Recording {
     fn assumed(self) -> Option<u16> {
         Some(self.assumed)
     }
+}
+
+/// Whether a service is asked in a step, of which the answer is only assumed.
+fn is_asked(stage: Stage) -> bool {
+    matches!(stage, Stage::ExternalAuth | Stage::ExtAuthz)
 }

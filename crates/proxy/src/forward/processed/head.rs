@@ -32,7 +32,9 @@ impl RequestHead {
             bytes.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
         let mut words = lines.next().unwrap_or_default().split(|&byte| byte == b' ');
         let mut word = || words.next().unwrap_or_default().to_vec();
-        let (method, path, version) = (word(), word(), word());
+        let method = word();
+        let path = word();
+        let version = word();
         let mut fields: Vec<HeadField> = lines.filter_map(field).collect();
         let host = fields.iter().position(|field| field.name.eq_ignore_ascii_case("host"));
         let authority = host.map(|at| fields.remove(at).value).unwrap_or_default();
@@ -49,7 +51,9 @@ impl RequestHead {
     pub(super) fn write(&self, framed: Framed, has_end: bool) -> Vec<u8> {
         let head = &self.head;
         let mut out = Vec::with_capacity(head.byte_len() + 64);
-        let (method, path, host) = (head.pseudo(":method"), head.pseudo(":path"), head.pseudo(":authority"));
+        let method = head.pseudo(":method");
+        let path = head.pseudo(":path");
+        let host = head.pseudo(":authority");
         for part in [method, b" ", path, b" ", &self.version, b"\r\nHost: ", host, b"\r\n"] {
             out.extend_from_slice(part);
         }

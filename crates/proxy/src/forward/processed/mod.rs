@@ -5,7 +5,8 @@
 //! endpoints are tried. A response is given to it when no other endpoint is tried any more, before the
 //! firewall's rules and compression.
 //!
-//! Never in here: the order of messages, which is `deciders`', and the stream, which is `request::processing`'s.
+//! Never in here: the order of messages, which is `deciders`', and the stream, which is
+//! `request::processing`'s.
 
 mod head;
 mod request;
@@ -60,7 +61,7 @@ pub(crate) async fn forward<'a>(
     Box::pin(tries::go_on(attempted, cluster, outbound, Begun::Picked(picked))).await
 }
 
-/// What comes of a request that goes no further: the processor's own response, if that is the reason.
+/// The end of a request that goes no further: the processor's own response, if that is the reason.
 pub(super) fn stop(admitted: &Admitted<'_>, reason: Reason) -> Stop {
     if reason != Reason::ProcessorAnswered || admitted.progress.is_answered() {
         return reason.into();

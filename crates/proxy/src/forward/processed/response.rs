@@ -43,7 +43,7 @@ impl Receiver<'_, '_> {
         let mut decoder = BodyDecoder::new(way.body);
         let source = self.call.source(way.body, buffer, &mut decoder);
         let exchange = Exchange::new(processing, Direction::Response);
-        let processed = self.process((processing, &exchange), (response, &head), source, way.body).await?;
+        let processed = self.process(processing, &exchange, response, &head, source, way.body).await?;
         let ProcessedResponse { response, head, body, mut source, is_unread } = processed;
         if let Some(inspection) = attempted.inspection() {
             if !firewall::response::head(inspection, &response, &head) {
@@ -64,8 +64,10 @@ impl Receiver<'_, '_> {
 
     async fn process<'b>(
         &self,
-        (processing, exchange): (&Processing, &'b Exchange<'b>),
-        (response, received): (&Response, &[u8]),
+        processing: &Processing,
+        exchange: &'b Exchange<'b>,
+        response: &Response,
+        received: &[u8],
         source: Source<'b>,
         body: Body,
     ) -> Result<ProcessedResponse<'b>, Fault> {
@@ -80,8 +82,9 @@ impl Receiver<'_, '_> {
                 if let (true, Some(content)) = (change.replaces, change.content) {
                     let length = content.len() as u64;
                     let source = Source::Processed(Box::new(Processed::whole(content, Vec::new())));
-                    let body = (Body::of_length(length), source);
-                    let made = self.make((response, received), &head, Framed::Length(length), body)?;
+                    let body = Body::of_length(length);
+                    let framed = Framed::Length(length);
+                    let made = self.make(response, received, &head, framed, body, source)?;
                     return Ok(ProcessedResponse { is_unread: true, ..made });
                 }
             }
@@ -89,7 +92,7 @@ impl Receiver<'_, '_> {
         let wanted = processing.wants(Direction::Response);
         let mode = if body == Body::Empty { BodyMode::None } else { wanted.body };
         let made = |framed: Framed, body: Body, source: Source<'b>| {
-            self.make((response, received), &head, framed, (body, source))
+            self.make(response, received, &head, framed, body, source)
         };
         let may_have_trailers = body != Body::Empty && response.fields.content_length.is_none();
         match mode {
@@ -107,13 +110,13 @@ impl Receiver<'_, '_> {
             BodyMode::Buffered | BodyMode::BufferedPartial => {
                 let incoming = Incoming { source, timeout };
                 let (source, body) = self
-                    .buffer((processing, exchange), &mut head, incoming, mode == BodyMode::Buffered)
+                    .buffer(processing, exchange, &mut head, incoming, mode == BodyMode::Buffered)
                     .await?;
                 let framed = match body {
                     Body::Length(length) => Framed::Length(length),
                     _ => Framed::Later,
                 };
-                self.make((response, received), &head, framed, (body, source))
+                self.make(response, received, &head, framed, body, source)
             }
         }
     }
@@ -121,7 +124,8 @@ impl Receiver<'_, '_> {
     /// Sends the body, or as much of it as is buffered, in one message. Returns the body in its place.
     async fn buffer<'b>(
         &self,
-        (processing, exchange): (&Processing, &'b Exchange<'b>),
+        processing: &Processing,
+        exchange: &'b Exchange<'b>,
         head: &mut Head,
         mut incoming: Incoming<'b>,
         has_to_be_whole: bool,
@@ -183,10 +187,12 @@ impl Receiver<'_, '_> {
     /// The response with the head that the processor has left.
     fn make<'b>(
         &self,
-        (response, received): (&Response, &[u8]),
+        response: &Response,
+        received: &[u8],
         head: &Head,
         framed: Framed,
-        (body, source): (Body, Source<'b>),
+        body: Body,
+        source: Source<'b>,
     ) -> Result<ProcessedResponse<'b>, Fault> {
         let reason = &received[response.reason.clone()];
         let has_no_content = matches!(head.pseudo(":status"), b"204" | b"304");

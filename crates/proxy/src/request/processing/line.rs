@@ -35,7 +35,7 @@ pub(super) struct Line {
     status: Option<Status>,
 }
 
-/// What came of a stream.
+/// An event of a stream.
 pub(super) enum Read {
     Message(Vec<u8>),
     /// The processor has ended the stream without a fault.

@@ -154,7 +154,7 @@ impl Processing {
 
     /// The fault of the request whose conversation is over, if it is one.
     pub(crate) fn verdict(&self) -> Result<(), Reason> {
-        if self.answer.borrow().is_some() {
+        if self.has_answered.get() {
             return Err(Reason::ProcessorAnswered);
         }
         match self.fault.get() {
@@ -179,13 +179,13 @@ impl Processing {
         self.answer.borrow_mut().take()
     }
 
-    /// Sends a head.
+    /// Sends the head of a message.
     pub(crate) fn send_head(&self, direction: Direction, head: &Head, is_all: bool) {
         let message = self.conversation.borrow_mut().headers(direction, head.to_map(), is_all);
         self.send(&message);
     }
 
-    /// Sends content.
+    /// Sends a piece of content.
     pub(crate) fn send_content(&self, direction: Direction, content: &[u8], is_last: bool) {
         let message = self.conversation.borrow_mut().body(direction, content.to_vec(), is_last);
         self.send(&message);
@@ -269,13 +269,15 @@ impl Processing {
                 None => Poll::Ready(Read::Broken { is_dead: false }),
                 Some(line) => line.poll(cx),
             };
+            if read.is_ready() {
+                // It may be for the other direction, whose wait is in the same task.
+                cx.waker().wake_by_ref();
+            }
             match read {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Read::Message(bytes)) => {
                     self.first.take();
                     self.receive(&bytes);
-                    // It may be for the other direction, whose wait is in the same task.
-                    cx.waker().wake_by_ref();
                 }
                 // The processor wants to hear nothing else.
                 Poll::Ready(Read::End) => self.end(),

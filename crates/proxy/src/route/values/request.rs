@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ::geo::Field;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use identity::claims::header_value;
@@ -16,7 +17,7 @@ use wire::h1::{Request as ParsedRequest, Version};
 use super::combination::Combination;
 use super::{Scope, computed, connection, write_time};
 use crate::request::client::Client;
-use crate::request::{Request, lookup};
+use crate::request::{Request, geo, lookup};
 use crate::route::script_state::ScriptState;
 
 /// The source of a request's values: the request, its script, and values that stand in for its own.
@@ -74,11 +75,14 @@ impl Values for RequestValues<'_> {
         self.request().worker.log.pid
     }
 
-    /// The client that a check has identified, or the user of Basic credentials, whether or not anybody asked
-    /// for them.
+    /// The client that has shown its key or a token, or the user of Basic credentials, whether or not anybody
+    /// asked for them.
     fn remote_user(&self) -> Option<Cow<'_, [u8]>> {
-        if let Some(user) = self.scope.decision.and_then(|decision| decision.user.as_deref()) {
-            return Some(Cow::Borrowed(user.as_bytes()));
+        if let Some(decision) = self.scope.decision {
+            let of_key = decision.client.as_deref().map(|client| &*client.name);
+            if let Some(name) = of_key.or(decision.user.as_deref()) {
+                return Some(Cow::Borrowed(name.as_bytes()));
+            }
         }
         basic_user(self.request().head, self.request().parsed).map(Cow::Owned)
     }
@@ -218,9 +222,17 @@ impl Values for RequestValues<'_> {
 
     fn claim(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         let decision = self.scope.decision?;
-        let of_token = decision.token.as_ref().and_then(|token| token.claims.get(name).and_then(header_value));
-        let of_key = || decision.key.as_ref()?.labels.get(name).map(|value| value.as_bytes().into());
-        of_token.map(|text| text.into_bytes().into()).or_else(of_key)
+        let label = decision.client.as_ref().and_then(|client| client.labels.get(name));
+        if let Some(label) = label {
+            return Some(Cow::Borrowed(label.as_bytes()));
+        }
+        let of_token = decision.token.as_ref().and_then(|token| token.claims.get(name));
+        let of_session = || decision.session.as_ref().and_then(|session| session.claims.get(name));
+        of_token.or_else(of_session).and_then(header_value).map(|text| text.into_bytes().into())
+    }
+
+    fn geo(&self, field: Field) -> Option<Cow<'_, [u8]>> {
+        geo::value(self.request(), field).map(|value| Cow::Owned(value.into_vec()))
     }
 
     fn argument(&self, name: &str) -> Option<&[u8]> {

@@ -215,7 +215,7 @@ fn parse_place(url: &str) -> Parsed<(AuthPlace, Template, Template)> {
 }
 
 /// Splits an absolute URL with a constant host: the service, and path and query.
-pub(in crate::translate::ingress) fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
+pub(in crate::translate) fn parse_url(url: &str) -> Parsed<(AuthService, Template)> {
     let (is_encrypted, authority, target) = split_url(url)?;
     if authority.contains('$') {
         return Err(

@@ -11,9 +11,17 @@ use tracing::debug;
 use wire::cache::{Directives, Head};
 use wire::h2::lines;
 
-use super::NoVerdict;
-use crate::limits::AUTHZ_ANSWER_BYTES_MAX;
+use crate::limits::{AUTHZ_ANSWER_BYTES_MAX, AUTHZ_CACHE_TIME_MAX};
 use crate::upstream::exchange::Whole;
+
+/// Why there is no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoVerdict {
+    /// The service gave no answer, or says that it has failed.
+    Missing,
+    /// The answer cannot be obeyed.
+    Invalid,
+}
 
 /// A verdict, and for how long it may be cached.
 pub(super) struct Answered {
@@ -55,7 +63,7 @@ fn max_age(whole: &Whole<'_>) -> Option<Duration> {
         return None;
     }
     let seconds = directives.s_maxage.or(directives.max_age).filter(|seconds| *seconds > 0)?;
-    Some(Duration::from_secs(u64::from(seconds)))
+    Some(Duration::from_secs(u64::from(seconds)).min(AUTHZ_CACHE_TIME_MAX))
 }
 
 fn of_grpc(whole: &Whole<'_>) -> Result<Verdict, NoVerdict> {
@@ -111,6 +119,8 @@ fn of_http(
             }))
         }
         500.. => Ok(Verdict::Undecided(None)),
+        // A switch of protocols was not asked for.
+        ..200 => Err(NoVerdict::Invalid),
         status => {
             let is_told = |name: &[u8]| {
                 let is_listed = client_headers.is_none_or(|list| is_named(name, list));

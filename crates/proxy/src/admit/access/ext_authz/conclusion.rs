@@ -1,10 +1,10 @@
-//! What a verdict of an authorization service makes of a request.
+//! The effects of an authorization service's verdict on a request.
 
 use deciders::authz::{Allowed, Denial, EditAction, Verdict, edit_query};
 use model::AuthzCheck;
 use observe::Reason;
 
-use super::NoVerdict;
+use super::answer::NoVerdict;
 use crate::admit::Targeted;
 use crate::request::decision::Decision;
 use crate::request::reply::Answer;

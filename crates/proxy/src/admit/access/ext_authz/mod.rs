@@ -1,5 +1,5 @@
-//! Services that authorize requests by Envoy's `ext_authz`, over gRPC or HTTP (`forebay.io/ext-authz-url`, the
-//! Gateway API's `ExternalAuth`).
+//! Services that authorize requests by Envoy's `ext_authz`, over gRPC or HTTP (`forebay.io/ext-authz-url`,
+//! the Gateway API's `ExternalAuth`).
 //!
 //! A service that fails costs a client only time: the wait is bounded as a whole, the answer is bounded, and
 //! without one the request is refused, unless the route says otherwise. An answer that is there and cannot be
@@ -34,17 +34,8 @@ use crate::route::filters::FilterResult;
 use crate::route::values;
 use crate::upstream::exchange::exchange;
 use crate::upstream::fault::{Fault, Retry};
-use answer::Answered;
+use answer::{Answered, NoVerdict};
 use question::Question;
-
-/// Why there is no verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NoVerdict {
-    /// The service gave no answer, or says that it has failed.
-    Missing,
-    /// The answer cannot be obeyed.
-    Invalid,
-}
 
 /// Requests a verdict from the service, and applies it. `rest` holds what has been read after the head; none
 /// for a request that is only explained.

@@ -1,10 +1,10 @@
-//! The endpoints of sign-ins: where the provider sends users back, where users sign out, and where the provider
-//! ends sessions.
+//! The endpoints of sign-ins: where the provider sends users back, where users sign out, and where the
+//! provider ends sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use identity::oidc::cookies::{Parts, removed};
+use identity::oidc::cookies::removed;
 use identity::oidc::login::{self, Callback, Login, own_target};
 use identity::oidc::logout;
 use identity::oidc::provider::Ask;
@@ -14,8 +14,11 @@ use identity::oidc::tokens::Failure;
 use identity::oidc::{CLOCK_DIFFERENCE_MAX, form};
 use model::{Oidc, OidcClient};
 
-use super::sign_in::LOGIN;
-use super::{ask, body, find, host, now, origin, pages, set_session, sign_in, split};
+use super::cookies::{find, parts, set_session};
+use super::here::{host, now, origin};
+use super::question::ask;
+use super::sign_in::{self, LOGIN};
+use super::{body, pages};
 use crate::admit::Targeted;
 use crate::io::buffer::Buffer;
 use crate::limits::OIDC_ANSWER_TIME_MAX;
@@ -51,7 +54,8 @@ async fn call_back(targeted: &Targeted<'_>, sign_ins: &[Arc<Oidc>]) -> Answer {
         Err(why) => return pages::failed(400, &format!("{why}.")).setting_cookies([]),
     };
     let Some((client, login, cookie)) = login_of(targeted, sign_ins, &callback.state) else {
-        let why = "it is not in progress here, or took too long. The browser has to accept cookies, and https.";
+        let why =
+            "it is not in progress here, or took too long. The browser has to accept cookies, and https.";
         return pages::failed(400, why).setting_cookies([]);
     };
     let counts = client.provider.counts();
@@ -86,11 +90,13 @@ async fn finish(
         let status = if error.error == "access_denied" { 403 } else { 400 };
         pages::failed(status, &format!("the provider says: {text}."))
     })?;
+    let wanted = wanted(sign_ins, client);
     let question = Ask::Redeem {
         code,
         verifier: login.verifier.clone(),
         nonce: login.nonce.clone(),
         redirect_uri: format!("{}{}", origin(targeted), client.callback_path),
+        wanted: wanted.clone(),
     };
     let granted = ask(targeted, &client.provider, question, OIDC_ANSWER_TIME_MAX).await;
     let granted = granted.map_err(|failure| match failure {
@@ -98,7 +104,6 @@ async fn finish(
         Failure::Wrong(_) => pages::failed(500, "the provider's answer cannot be used; the log says why."),
         Failure::Away(_) => pages::failed(503, "the provider cannot be reached."),
     })?;
-    let wanted = wanted(sign_ins, client);
     let session = Session::begin(&granted, &wanted);
     let set = set_session(targeted, client, &session, parts(targeted, client).sent());
     if set.is_empty() {
@@ -179,7 +184,8 @@ async fn end_sessions(targeted: &Targeted<'_>, sign_ins: &[Arc<Oidc>], rest: &mu
     if targeted.method() != b"POST" {
         return Answer::method_not_allowed("POST").setting_cookies([]);
     }
-    let refused = |status, why: &str| Answer::text(status, "text/plain", format!("{why}\n")).setting_cookies([]);
+    let refused =
+        |status, why: &str| Answer::text(status, "text/plain", format!("{why}\n")).setting_cookies([]);
     let Ok(content) = body::read(targeted, rest).await else {
         return refused(400, "the body cannot be read");
     };
@@ -202,17 +208,6 @@ async fn end_sessions(targeted: &Targeted<'_>, sign_ins: &[Arc<Oidc>], rest: &mu
         }
     }
     last
-}
-
-/// The cookies of a session.
-fn parts<'h>(targeted: &Targeted<'h>, client: &OidcClient) -> Parts<'h> {
-    let mut parts = Parts::default();
-    for (name, value) in lookup::cookies(targeted.head, targeted.parsed).map(split) {
-        if let Some(number) = client.provider.names().part(name) {
-            parts.note(number, value);
-        }
-    }
-    parts
 }
 
 /// The query of the request, without the question mark.

@@ -9,7 +9,10 @@ use identity::oidc::provider::Ask;
 use identity::oidc::seal::Place;
 use model::OidcClient;
 
-use super::{ask, host, now, origin, pages, split};
+use super::cookies::split;
+use super::here::{host, now, origin};
+use super::pages;
+use super::question::ask;
 use crate::admit::Targeted;
 use crate::limits::OIDC_DISCOVERY_TIME_MAX;
 use crate::request::lookup;
@@ -85,9 +88,7 @@ fn is_navigation(targeted: &Targeted<'_>) -> bool {
     if let Some(mode) = value(b"sec-fetch-mode") {
         return *mode == *b"navigate";
     }
-    let accepts_html = || {
-        value(b"accept").is_some_and(|accept| contains(&accept, b"text/html"))
-    };
+    let accepts_html = || value(b"accept").is_some_and(|accept| contains(&accept, b"text/html"));
     value(b"x-requested-with").is_none() && accepts_html()
 }
 
