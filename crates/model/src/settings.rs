@@ -90,6 +90,8 @@ pub struct HeadSettings {
     /// Headers of requests to endpoints, in place of the client's; a header whose text is empty is not sent
     /// (`proxy-set-headers`).
     pub of_requests: Vec<(String, Template)>,
+    /// Responses over TLS say that HTTP/3 is offered (`Alt-Svc`).
+    pub tells_of_http3: bool,
 }
 
 /// The `Server` header of responses.

@@ -133,6 +133,8 @@ pub struct TlsSettings {
     pub reject_unknown_names: bool,
     /// Whether HTTP/2 is offered to clients.
     pub http2: bool,
+    /// Whether HTTP/3 is offered to clients, on the UDP port beside each TCP port with TLS.
+    pub http3: bool,
     /// Value of `Strict-Transport-Security` on every response over TLS; none for no such header.
     pub strict_transport_security: Option<String>,
 }
@@ -149,6 +151,7 @@ impl Default for TlsSettings {
             default_certificate: None,
             reject_unknown_names: false,
             http2: true,
+            http3: false,
             strict_transport_security: Some("max-age=31536000; includeSubDomains".to_owned()),
         }
     }

@@ -50,6 +50,9 @@ reasons! {
         "unsupported_protocol" => UnsupportedProtocol, "The request asks to upgrade to a protocol in a way that cannot be passed on.";
         "http2_error" => Http2Error, "The client violated HTTP/2 (RFC 9113): the connection was closed with GOAWAY.";
         "http2_stream_error" => Http2StreamError, "An HTTP/2 request is malformed (RFC 9113): its stream was reset.";
+        "http3_error" => Http3Error, "The client violated HTTP/3 (RFC 9114) or QPACK (RFC 9204): the connection was closed.";
+        "http3_stream_error" => Http3StreamError, "An HTTP/3 request is malformed (RFC 9114): its stream was reset.";
+        "http3_flood" => Http3Flood, "Too many HTTP/3 frames or streams without a request: the connection was closed.";
         "http2_flood" => Http2Flood, "Too many HTTP/2 frames without a request: the connection was closed with GOAWAY.";
         "unsupported_expectation" => UnsupportedExpectation, "Expect is not `100-continue`.";
         "head_too_large" => HeadTooLarge, "The request head is too long.";

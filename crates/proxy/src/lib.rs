@@ -62,6 +62,7 @@ use tokio::sync::watch;
 use crate::admit::guard::{GuardHandle, Relief};
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
+use crate::io::quic::SharedQuic;
 use crate::io::ticker::Ticker;
 use crate::io::tls::{SharedTls, TlsListeners};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
@@ -232,6 +233,7 @@ impl Proxy {
             forms,
             replica_secret: options.replica_secret.clone(),
             budget: options.budget,
+            quic: SharedQuic::new()?,
             notices: proxy.guard.notices(),
         };
         for (index, (&cpu, sockets)) in options.workers.iter().zip(by_worker).enumerate() {

@@ -167,6 +167,30 @@ pub(crate) const HTTP2_STREAMS_ASSUMED: usize = 100;
 pub(crate) const HTTP2_PING_AFTER: Duration = Duration::from_mins(5);
 /// Time for its answer.
 pub(crate) const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// Bytes of content that are read for a stream of HTTP/3 before it is known whether it has room for them.
+pub(crate) const HTTP3_PIECE_BYTES_MAX: usize = 16 << 10;
+/// Bytes of a connection of QUIC that have been written and that its client has not acknowledged.
+pub(crate) const QUIC_UNACKNOWLEDGED_BYTES_MAX: u64 = 1 << 20;
+/// Unidirectional streams that a client may have open: three that HTTP/3 needs, and others that are ignored.
+pub(crate) const QUIC_UNI_STREAMS_MAX: u32 = 8;
+/// Least time without a packet after which a client is gone.
+pub(crate) const QUIC_IDLE_TIMEOUT_MIN: Duration = Duration::from_secs(30);
+/// Connections of a worker's socket that are asked for and wait for their handshake; packets that come for
+/// them meanwhile.
+pub(crate) const QUIC_INCOMING_MAX: usize = 1024;
+pub(crate) const QUIC_INCOMING_BYTES_MAX: u64 = 4 << 20;
+/// Handshakes over QUIC in progress from which on a client has to show first that it receives at its address.
+pub(crate) const QUIC_HANDSHAKES_UNVALIDATED_MAX: usize = 256;
+/// Receives of the kernel in one call. Each is of up to 64 KiB, which it may have joined from datagrams.
+pub(crate) const QUIC_BATCH: usize = 8;
+/// Buffers of the kernel for a socket of QUIC, where it allows them.
+pub(crate) const QUIC_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+pub(crate) const QUIC_SEND_BUFFER_BYTES: usize = 4 << 20;
+/// Datagrams that leave in one call of the kernel, and calls before other connections are served.
+pub(crate) const QUIC_DATAGRAMS_PER_SEND_MAX: usize = 10;
+pub(crate) const QUIC_SENDS_PER_TURN_MAX: usize = 20;
+/// Packets that wait for the worker whose connection they belong to.
+pub(crate) const QUIC_HANDED_OVER_MAX: usize = 256;
 /// Sessions with one endpoint on which a request is tried while the endpoint does not process it.
 pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 

@@ -38,6 +38,7 @@ use crate::io::buffer::Buffers;
 use crate::io::deadline::{Deadline, Deadlines};
 use crate::io::permits::Permits;
 use crate::io::pipe::Pipes;
+use crate::io::quic::SharedQuic;
 use crate::io::spare::Spare;
 use crate::io::tls::{HandshakeLimiter, TlsListeners};
 use crate::limits::{
@@ -131,6 +132,10 @@ pub(crate) struct Worker {
     /// When a warning about lowered compression levels was last logged.
     told_of_ease: Cell<Option<Moment>>,
     serial: Cell<u64>,
+    /// Keys and mailboxes of QUIC, shared by all workers.
+    pub(crate) quic: Arc<SharedQuic>,
+    /// Listeners that serve HTTP/3.
+    http3: RefCell<Vec<ListenerId>>,
     /// Notified when a connection has been closed.
     closed: Notify,
 }
@@ -220,6 +225,8 @@ impl Worker {
             told_of_unheld: Cell::new(None),
             told_of_ease: Cell::new(None),
             serial: Cell::new(0),
+            quic: shared.quic,
+            http3: RefCell::default(),
             closed: Notify::new(),
         })
     }
@@ -383,6 +390,25 @@ impl Worker {
     fn connections_max(&self) -> usize {
         let bound = self.config.borrow().settings().client.bounds.connections;
         bound.map_or(usize::MAX, |bound| self.share.of(bound.get())).min(self.budget.connections)
+    }
+
+    /// Notes whether a listener serves HTTP/3.
+    pub(crate) fn note_http3(&self, listener: ListenerId, is_served: bool) {
+        let mut http3 = self.http3.borrow_mut();
+        http3.retain(|one| *one != listener);
+        if is_served {
+            http3.push(listener);
+        }
+    }
+
+    /// Whether a listener serves HTTP/3.
+    pub(crate) fn serves_http3(&self, listener: ListenerId) -> bool {
+        self.http3.borrow().contains(&listener)
+    }
+
+    /// The worker's number, from 0 on.
+    pub(crate) fn index(&self) -> u32 {
+        self.share.index
     }
 
     /// Number of workers.

@@ -281,6 +281,30 @@ impl UdpSocket {
     pub async fn io<R>(&self, interest: Interest, act: impl FnMut() -> io::Result<R>) -> io::Result<R> {
         self.0.io(interest, act).await
     }
+
+    /// As [`Source::poll_io`].
+    pub fn poll_io<R>(
+        &self,
+        interest: Interest,
+        cx: &Context<'_>,
+        act: impl FnMut() -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        self.0.poll_io(interest, cx, act)
+    }
+
+    /// As [`Source::try_io`].
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` where the socket is not ready; otherwise those of the attempt.
+    pub fn try_io<R>(&self, interest: Interest, act: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        self.0.try_io(interest, act)
+    }
+
+    /// As [`Source::poll_ready`], to write.
+    pub fn poll_write_ready(&self, cx: &Context<'_>) -> Poll<Ready> {
+        self.0.poll_ready(Interest::WRITABLE, cx)
+    }
 }
 
 impl AsFd for UdpSocket {

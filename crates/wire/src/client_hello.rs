@@ -52,6 +52,17 @@ pub fn server_name(bytes: &[u8]) -> Peek<'_> {
     }
 }
 
+/// The same for a hello without records, as QUIC carries it (RFC 9001 section 4).
+pub fn server_name_in_message(bytes: &[u8]) -> Peek<'_> {
+    match message_len(bytes) {
+        Ok(Some(len)) if bytes.len() >= len => {
+            hello(find_name(&bytes[..len]).map(|name| name.map(Cow::Borrowed)))
+        }
+        Ok(_) if bytes.len() < HELLO_BYTES_MAX => Peek::Partial,
+        Ok(_) | Err(NotHello) => Peek::NotHello,
+    }
+}
+
 fn hello(found: Result<Option<Cow<'_, [u8]>>, NotHello>) -> Peek<'_> {
     found.map_or(Peek::NotHello, |server_name| Peek::Hello { server_name })
 }

@@ -7,6 +7,7 @@ mod applications;
 mod console;
 mod h2spec;
 mod hpack;
+mod http3;
 mod http_cache;
 mod monitoring;
 mod oidc;
@@ -37,6 +38,8 @@ pub(crate) struct Arguments {
 enum Suite {
     /// h2spec: RFC 9113 and RFC 7541, in clear and over TLS.
     H2spec,
+    /// aioquic, a client of HTTP/3.
+    Http3,
     /// The interoperability stories of HPACK.
     Hpack,
     /// gRPC's interoperability tests, in clear and over TLS.
@@ -70,6 +73,7 @@ impl Suite {
     fn run(self, stage: &Stage) -> Result<String> {
         match self {
             Self::H2spec => h2spec::run(stage),
+            Self::Http3 => http3::run(stage),
             Self::Hpack => hpack::run(stage),
             Self::Grpc => suites::grpc(stage),
             Self::Offer => suites::offer(stage),

@@ -80,6 +80,7 @@ impl Stage {
         fs::write(manifests.join("made.yaml"), render_file("conformance/made.yaml", values)?)?;
         let mut command = forebay(&manifests, http, https, free_address()?)?;
         command.args(["--default-ssl-certificate", "default/certificate"]);
+        command.args(["--configmap", "default/forebay"]);
         command.args(["--tcp-services-configmap", "default/tcp-services"]);
         for (service, address) in behind.addresses() {
             command.args(["--endpoints", &format!("default/{service}={address}")]);

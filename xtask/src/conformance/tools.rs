@@ -43,6 +43,7 @@ impl Tools {
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
         tools.fetch_node("console", "console", "playwright-core")?;
         tools.fetch_node("oidc", "oidc", "oidc-provider")?;
+        tools.fetch_python("http3")?;
         if tools.php_fpm().is_err() {
             tools.fetch_debian("php", "php-fpm")?;
         }
@@ -59,6 +60,30 @@ impl Tools {
         let mut command = Command::new("node");
         command.arg(self.testing.join(path)).env("NODE_PATH", self.cache.join("node/node_modules"));
         command
+    }
+
+    /// A script in `testing`, run by Python with the packages of a folder of the cache.
+    pub(super) fn python_script(&self, path: &str, packages: &str) -> Command {
+        let mut command = Command::new("python3");
+        command.arg(self.testing.join(path)).env("PYTHONPATH", self.cache.join("python").join(packages));
+        command
+    }
+
+    /// Fetches what the requirements in a folder of `testing` pin.
+    fn fetch_python(&self, folder: &str) -> Result<()> {
+        let requirements = self.testing.join(folder).join("requirements.txt");
+        let pinned = fs::read(&requirements).with_context(|| requirements.display().to_string())?;
+        let to = self.cache.join("python").join(folder);
+        let copy = to.join("requirements.txt");
+        if fs::read(&copy).is_ok_and(|there| there == pinned) {
+            return Ok(());
+        }
+        let mut command = Command::new("python3");
+        command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        command.args(["--upgrade", "--only-binary", ":all:", "--require-hashes", "--target"]).arg(&to);
+        output(command.arg("--requirement").arg(&requirements))?;
+        // Written last, so that what was fetched in part is fetched again.
+        fs::write(&copy, pinned).with_context(|| copy.display().to_string())
     }
 
     /// Go's own cache makes this a matter of a second where nothing has changed.

@@ -19,9 +19,7 @@ impl Decider {
     pub(super) fn start(self) -> GrpcServer {
         match self {
             // `CheckResponse` with an empty `status`, whose code is OK.
-            Self::ExtAuthz => {
-                GrpcServer::new(|_| vec![GrpcReply::Message(vec![0x0a, 0]), GrpcReply::End(0)])
-            }
+            Self::ExtAuthz => GrpcServer::new(|_| vec![GrpcReply::Message(vec![0x0a, 0]), GrpcReply::End(0)]),
             Self::ExtProc => GrpcServer::new(|message| vec![GrpcReply::Message(unchanged(message))]),
         }
     }

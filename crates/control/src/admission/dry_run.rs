@@ -18,6 +18,7 @@ use crate::resolve::Resolved;
 use crate::translate::ingress::class::is_ours;
 use crate::translate::ingress::hosts_of;
 use crate::translate::ingress::order::by_age;
+use crate::translate::ingress::own::{self, OwnNames};
 use crate::translate::translate;
 
 /// The objects that decide the class of an Ingress and the defaults of its annotations: classes and the
@@ -53,7 +54,7 @@ pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Option
     near
 }
 
-/// Adds the Secrets that `tls` and annotations name. Whether an annotation may name a Secret of another
+/// Adds the Secrets that `tls` and annotations name, and the `ConfigMap`s that our own annotations name. Whether an annotation may name a Secret of another
 /// namespace is decided when the annotation is read.
 fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, options: &Options) {
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
@@ -64,6 +65,13 @@ fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, opti
     let of_annotations = annotations.filter_map(|(_, value)| value.value.trim().parse::<NsName>().ok());
     for secret in of_tls.chain(of_annotations).filter_map(|name| index.secrets.shared(&name)) {
         near.apply(&Object::Secret(Arc::clone(secret)));
+    }
+    let OwnNames { secrets, configmaps } = own::named_by(ingress);
+    for secret in secrets.iter().filter_map(|name| index.secrets.shared(name)) {
+        near.apply(&Object::Secret(Arc::clone(secret)));
+    }
+    for configmap in configmaps.iter().filter_map(|name| index.configmaps.shared(name)) {
+        near.apply(&Object::ConfigMap(Arc::clone(configmap)));
     }
 }
 

@@ -21,8 +21,8 @@ use super::{Loaded, Wanted, archive};
 /// Longest time for which the first configuration waits for downloads of databases that no file has.
 const FIRST_DOWNLOADS_MAX: Duration = Duration::from_secs(30);
 
-/// The nice value of the thread that reads databases.
-const LOWEST_PRIORITY: i32 = 19;
+/// The nice value of the thread that reads databases while requests are served.
+const LOW_PRIORITY: i32 = 10;
 
 /// Time until files are looked at again while one of them is missing or broken.
 const FAULTS_INTERVAL: Duration = Duration::from_mins(1);
@@ -80,6 +80,7 @@ impl Loader {
             wanted: wanted.clone(),
             modified: BTreeMap::new(),
             faults: BTreeMap::new(),
+            yields: false,
             results,
         };
         self.task = Some((tokio::spawn(async move { _ = task.run().await }), receiver));
@@ -149,6 +150,8 @@ struct Task {
     modified: BTreeMap<Edition, String>,
     /// Why the last downloads failed.
     faults: BTreeMap<Edition, String>,
+    /// Requests are served meanwhile, so that reading has time.
+    yields: bool,
     results: mpsc::Sender<Loaded>,
 }
 
@@ -174,6 +177,7 @@ impl Task {
             if !told.as_ref().is_some_and(is_told) {
                 self.results.send(loaded.clone()).await.ok()?;
                 told = Some(loaded);
+                self.yields = true;
             }
             let is_faulty = told.as_ref().is_some_and(|told| !told.faults.is_empty());
             let reload =
@@ -229,7 +233,7 @@ impl Task {
         Some(())
     }
 
-    /// Runs work on the reader on a thread of its own, which takes the CPU time that nobody else wants: a
+    /// Runs work on the reader on a thread of its own. While requests are served its priority is low: a
     /// database of cities is verified for a second, and workers must not wait for it. None if the work has
     /// failed.
     async fn with_reader<T: Send + 'static>(
@@ -238,8 +242,9 @@ impl Task {
     ) -> Option<T> {
         let reader = Arc::clone(&self.reader);
         let (done, result) = oneshot::channel();
+        let yields = self.yields;
         let work = move || {
-            if let Err(error) = setpriority_process(None, LOWEST_PRIORITY) {
+            if yields && let Err(error) = setpriority_process(None, LOW_PRIORITY) {
                 tracing::debug!(%error, "databases of addresses are read at the usual priority");
             }
             let _ = done.send(work(&mut reader.lock().unwrap_or_else(PoisonError::into_inner)));

@@ -41,6 +41,7 @@ mod h2;
 mod h2_cost;
 mod heads;
 mod health_checks;
+mod http3;
 mod jwt;
 mod kubectl;
 mod life;

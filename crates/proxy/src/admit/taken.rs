@@ -55,7 +55,7 @@ pub(crate) async fn read_on(
     progress.note_body_begun();
     let source = match client {
         Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: &mut taken.decoder },
-        Client::Http2(stream) => Source::stream(stream),
+        Client::Stream(stream) => Source::stream(*stream),
     };
     let timeout = routed.config.settings().client.body_timeout;
     let meter = request_meter(routed.request, bytes_max);

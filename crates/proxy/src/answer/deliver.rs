@@ -64,10 +64,10 @@ impl<'d> Recipient<'d> {
     ) -> Result<(), Fault> {
         let is_done = match self.client {
             Client::Http1(socket) => self.send_first(socket, response).await?,
-            Client::Http2(_) if !response.body.begins_well() => {
+            Client::Stream(_) if !response.body.begins_well() => {
                 return Err(Fault::sent(Reason::UpstreamBadResponse));
             }
-            Client::Http2(stream) => {
+            Client::Stream(stream) => {
                 let is_done = response.body.is_done();
                 let sent = stream.respond(response.status, response.head.data(), is_done);
                 sent.map_err(|_| Fault::never(Reason::ClientAborted))?;

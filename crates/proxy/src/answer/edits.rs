@@ -34,7 +34,7 @@ pub(crate) fn response_edits<'e>(
     let expand = |template: &_| values::expand_field_for(attempted, status, template);
     let scope = attempted.final_scope(scope);
     let has_hsts = attempted.conn.tls.is_some() && matches!(scope, Scope::Location | Scope::Closed);
-    let mut edits = filters::response(settings, has_hsts, expand);
+    let mut edits = filters::response(settings, has_hsts, expand, || http3_alternative(attempted));
     let has_filter = |filter: &&ResponseFilter| match scope {
         Scope::Location => true,
         Scope::Signin => matches!(filter, ResponseFilter::Cors(_) | ResponseFilter::CrossOrigin(_)),
@@ -81,6 +81,18 @@ pub(crate) fn tell_of_services<'e>(attempted: &'e Attempted<'_, '_>, edits: &mut
             }
         }
     }
+}
+
+/// The value of `Alt-Svc` (RFC 7838) that offers HTTP/3 at the port that the client has asked at; none where the
+/// listener does not serve it.
+#[cold]
+fn http3_alternative(attempted: &Attempted<'_, '_>) -> Option<Vec<u8>> {
+    if !attempted.worker.serves_http3(attempted.conn.listener) {
+        return None;
+    }
+    let (_, port) = wire::host::split_port(&attempted.head[attempted.parsed.host.clone()]);
+    let port = port.filter(|port| !port.is_empty()).unwrap_or(b"443");
+    Some([b"h3=\":", port, b"\"; ma=86400"].concat())
 }
 
 /// Adds the reason of a fault to the head of our response, for clients of the networks that the settings

@@ -42,7 +42,7 @@ pub(crate) async fn refuse(worker: &Rc<Worker>, start: RequestStart<'_>, reason:
     let RequestStart { conn, config, head, begin, .. } = start;
     let report = Report::new(begin, head.len() as u64);
     let expand = |template: &_| values::expand_refused(worker, conn, template);
-    let mut edits = filters::response(config.settings(), false, expand);
+    let mut edits = filters::response(config.settings(), false, expand, || None);
     tell_reason(config.settings(), conn.peer.ip(), reason, &mut edits);
     let answer = Answer::to(reason);
     let sending = Sending {

@@ -161,7 +161,7 @@ impl Attempted<'_, '_> {
     pub(crate) fn delivery(&self, status: u16, body: Body) -> Delivery {
         let version = self.parsed.version;
         let has_length = matches!(body, Body::Empty | Body::Length(_));
-        let is_raw = has_length || version == Version::Http10 || self.client.is_http2();
+        let is_raw = has_length || version == Version::Http10 || self.client.is_stream();
         let framing = if is_raw { Framing::Raw } else { Framing::Chunked };
         // A response that refuses the request while its body is still being sent will not see the end of it.
         let is_refusal = status >= 400 || self.error_page.is_some();

@@ -9,12 +9,10 @@ use observe::limits::SPAN_TEXT_BYTES_MAX;
 use observe::spans::Span;
 use observe::{Counter, Method, Reason, Sample, UpstreamSample};
 use routing::Needs;
-use wire::h1::Version;
 
 use crate::answer::answered::Answered;
 use crate::answer::audit;
 use crate::request::Request;
-use crate::request::client::Client;
 use crate::request::conn::Conn;
 use crate::request::geo;
 use crate::request::lookup;
@@ -121,11 +119,7 @@ fn clip(text: &[u8]) -> Vec<u8> {
 
 /// The version of HTTP, as spans name it.
 fn flavor(answered: &Answered<'_>) -> &'static str {
-    match (answered.client, answered.parsed.version) {
-        (Client::Http2(_), _) => "2.0",
-        (Client::Http1(_), Version::Http11) => "1.1",
-        (Client::Http1(_), Version::Http10) => "1.0",
-    }
+    &answered.client.protocol(answered.parsed.version)["HTTP/".len()..]
 }
 
 fn sample<'a>(answered: &Answered<'a>, took: Duration) -> Sample<'a> {

@@ -1,6 +1,6 @@
-//! A source whose content passes a coder, or replacements of texts. Available bytes of the source are taken first; before the source
-//! is awaited, the coder is flushed, so that an event reaches its reader at once, and a long content is
-//! compressed as a whole all the same.
+//! A source whose content passes a coder, or replacements of texts. Available bytes of the source are taken
+//! first; before the source is awaited, the coder is flushed, so that an event reaches its reader at once,
+//! and a long content is compressed as a whole all the same.
 //!
 //! Never in here: which content is compressed, and by which coding.
 

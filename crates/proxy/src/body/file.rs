@@ -74,7 +74,7 @@ impl FileBody {
             return Ok(BodyEvent::Large { length: end - at });
         }
         let room = match to {
-            Some(Outgoing { sink: Sink::Http2(sender), timeout, .. }) => {
+            Some(Outgoing { sink: Sink::Stream(sender), timeout, .. }) => {
                 // Without room in the stream, bytes would be held for as long as the client likes.
                 let room = deadline.within(*timeout, |cx| sender.poll_room(cx)).await;
                 room.map_err(|Elapsed| RelayError::WriteTimeout)?.map_err(|_| RelayError::Write)?

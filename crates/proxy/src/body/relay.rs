@@ -81,11 +81,11 @@ pub(crate) async fn relay(
                 meter.count(len)?;
                 let is_last = incoming.is_last();
                 match (&mut incoming.source, outgoing.sink) {
-                    (Source::Http2(frames), Sink::Http2(sender)) if len > 0 => {
+                    (Source::Stream(frames), Sink::Stream(sender)) if len > 0 => {
                         let mut frame = frames.frame.clone();
                         outgoing.send(sender, &mut frame, is_last, deadline).await?;
                     }
-                    (Source::Stored(stored), Sink::Http2(sender)) if len > 0 => {
+                    (Source::Stored(stored), Sink::Stream(sender)) if len > 0 => {
                         let mut piece = stored.front.clone();
                         outgoing.send(sender, &mut piece, is_last, deadline).await?;
                     }
@@ -104,7 +104,7 @@ pub(crate) async fn relay(
                         body.send((to, outgoing.timeout), &meter, deadline).await?;
                         continue;
                     }
-                    Source::Http2(_)
+                    Source::Stream(_)
                     | Source::Bytes(_)
                     | Source::Coded(_)
                     | Source::Begun(_)

@@ -1,5 +1,5 @@
-//! Replacements of texts in a content that passes in pieces: a text is found across their borders, and no more
-//! is held back than may still be the beginning of one.
+//! Replacements of texts in a content that passes in pieces: a text is found across their borders, and no
+//! more is held back than may still be the beginning of one.
 //!
 //! Never in here: whose content is searched, and for what.
 

@@ -8,14 +8,14 @@ use wire::hop_by_hop::may_trail;
 use super::{Framing, Outgoing, RelayError};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::h2::Stream;
 use crate::io::socket::{Socket, Unwritten};
+use crate::io::stream::Stream;
 
 /// The destination of a body, by protocol.
 #[derive(Clone, Copy)]
 pub(crate) enum Sink<'a> {
     Http1 { socket: &'a Socket, framing: Framing },
-    Http2(&'a Stream),
+    Stream(Stream<'a>),
 }
 
 impl Outgoing<'_> {
@@ -45,7 +45,7 @@ impl Outgoing<'_> {
             Sink::Http1 { socket, framing: Framing::Records } => {
                 Box::pin(self.write_records(socket, content, is_last, deadline)).await
             }
-            Sink::Http2(sender) => {
+            Sink::Stream(sender) => {
                 let mut rest = content;
                 self.send(sender, &mut rest, is_last, deadline).await
             }
@@ -54,7 +54,7 @@ impl Outgoing<'_> {
 
     pub(super) async fn send(
         &self,
-        sender: &Stream,
+        sender: Stream<'_>,
         content: &mut impl Buf,
         is_last: bool,
         deadline: &Deadline,
@@ -77,7 +77,7 @@ impl Outgoing<'_> {
             Sink::Http1 { socket, framing: Framing::Records } => {
                 self.write_slices(socket, &[&fcgi::STDIN_END], deadline).await
             }
-            Sink::Http2(sender) => {
+            Sink::Stream(sender) => {
                 let mut kept = Vec::with_capacity(trailers.len());
                 keep_trailers(trailers, &mut |bytes| kept.extend_from_slice(bytes));
                 sender.finish(&kept).map_err(|_| RelayError::Write)

@@ -17,9 +17,9 @@ use super::stored::Stored;
 use super::{BodyEvent, Framing, Incoming, Meter, Outgoing, RelayError};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::h2::Stream;
 use crate::io::pace::Direction;
 use crate::io::socket::Socket;
+use crate::io::stream::Stream;
 use crate::limits::{BULK_BUFFER_BYTES, LARGE_BUFFER_BYTES};
 
 /// The origin of a body, by kind.
@@ -30,7 +30,7 @@ pub(crate) enum Source<'a> {
         buffer: &'a mut Buffer,
         decoder: &'a mut BodyDecoder,
     },
-    Http2(Frames<'a>),
+    Stream(Frames<'a>),
     /// The whole body, in memory.
     Bytes(&'a [u8]),
     /// A shared body, in memory or arriving there.
@@ -47,7 +47,7 @@ pub(crate) enum Source<'a> {
 
 /// Content of a stream, frame by frame.
 pub(crate) struct Frames<'a> {
-    body: &'a Stream,
+    body: Stream<'a>,
     pub(super) frame: Bytes,
     trailers: Vec<u8>,
 }
@@ -88,7 +88,7 @@ pub(crate) fn transcode(
 
 /// As [`transcode`], for the content of a stream. Trailers are left to the relay.
 pub(crate) fn take_frames(
-    body: &Stream,
+    body: Stream<'_>,
     framing: Framing,
     meter: &Meter<'_>,
     out: &mut Buffer,
@@ -133,15 +133,16 @@ fn join_chunks(stored: &mut Stored, meter: &Meter<'_>, out: &mut Buffer) -> Resu
 // === impl Source ===
 
 impl<'a> Source<'a> {
-    pub(crate) fn stream(body: &'a Stream) -> Self {
-        Self::Http2(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
+    pub(crate) fn stream(body: impl Into<Stream<'a>>) -> Self {
+        let body = body.into();
+        Self::Stream(Frames { body, frame: Bytes::new(), trailers: Vec::new() })
     }
 
     /// Whether no more content follows.
     pub(crate) fn is_done(&self) -> bool {
         match self {
             Self::Http1 { decoder, .. } => decoder.is_done(),
-            Self::Http2(frames) => frames.body.is_end(),
+            Self::Stream(frames) => frames.body.is_end(),
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Stored(stored) => stored.front.is_empty() && stored.is_front_last(),
             Self::Coded(coded) => coded.is_done(),
@@ -187,7 +188,7 @@ impl<'a> Source<'a> {
                     Decoded::More { .. } | Decoded::End { .. } => 0,
                 }
             }
-            Self::Http2(frames) => return Ok((0, take_frames(frames.body, framing, meter, out)?)),
+            Self::Stream(frames) => return Ok((0, take_frames(frames.body, framing, meter, out)?)),
             Self::Bytes(bytes) => bytes.len(),
             Self::Stored(stored) if framing == Framing::Chunked => {
                 return Ok((0, join_chunks(stored, meter, out)?));
@@ -218,7 +219,7 @@ impl<'a> Source<'a> {
 
     /// Hands the available content to a stream, if it is the last and the stream takes it at once. True if
     /// it has taken all.
-    pub(crate) fn send_now(&mut self, to: &Stream, meter: &Meter<'_>) -> Result<bool, RelayError> {
+    pub(crate) fn send_now(&mut self, to: Stream<'_>, meter: &Meter<'_>) -> Result<bool, RelayError> {
         let mut cx = Context::from_waker(Waker::noop());
         let (sent, before, after) = match self {
             Self::Bytes(bytes) => {
@@ -252,7 +253,7 @@ impl<'a> Source<'a> {
                 **decoder = BodyDecoder::Length(after as u64);
                 (sent, before, after)
             }
-            Self::Http2(frames) => {
+            Self::Stream(frames) => {
                 let Poll::Ready(Ok(room)) = to.poll_room(&mut cx) else { return Ok(false) };
                 let Some(mut last) = frames.body.take_last(room) else { return Ok(false) };
                 let before = last.len();
@@ -286,7 +287,7 @@ impl<'a> Source<'a> {
     pub(crate) fn front(&self, len: usize) -> &[u8] {
         match self {
             Self::Http1 { buffer, .. } => &buffer.data()[..len],
-            Self::Http2(frames) => &frames.frame[..len],
+            Self::Stream(frames) => &frames.frame[..len],
             Self::Bytes(bytes) => &bytes[..len],
             Self::Stored(stored) => &stored.front[..len],
             Self::Coded(coded) => &coded.ready()[..len],
@@ -300,7 +301,7 @@ impl<'a> Source<'a> {
     pub(crate) fn consume(&mut self, len: usize) {
         match self {
             Self::Http1 { buffer, .. } => buffer.consume(len),
-            Self::Http2(frames) => {
+            Self::Stream(frames) => {
                 frames.body.release(frames.frame.len());
                 frames.frame = Bytes::new();
             }
@@ -329,7 +330,7 @@ impl Incoming<'_> {
     ) -> Result<BodyEvent, RelayError> {
         let (socket, buffer, decoder) = match &mut self.source {
             Source::Http1 { socket, buffer, decoder } => (socket, buffer, decoder),
-            Source::Http2(frames) => return frames.next(self.timeout, deadline).await,
+            Source::Stream(frames) => return frames.next(self.timeout, deadline).await,
             Source::File(body) => return body.next(self.timeout, to, deadline).await,
             Source::Stored(stored) => {
                 let next = deadline.within(self.timeout, |cx| stored.poll_front(cx)).await;
@@ -361,7 +362,7 @@ impl Incoming<'_> {
             }
             // The buffer is held only while it has bytes.
             buffer.release();
-            let read = if let Some(&Outgoing { sink: Sink::Http2(sender), timeout, .. }) = to {
+            let read = if let Some(&Outgoing { sink: Sink::Stream(sender), timeout, .. }) = to {
                 read_into_room((socket, self.timeout), buffer, (sender, timeout), deadline).await?
             } else {
                 let is_long =
@@ -385,8 +386,8 @@ impl Incoming<'_> {
     pub(crate) fn content(&self, skip: usize, len: usize) -> &[u8] {
         match &self.source {
             Source::Http1 { buffer, .. } => &buffer.data()[skip..skip + len],
-            Source::Http2(frames) if frames.frame.is_empty() => &frames.trailers[skip..skip + len],
-            Source::Http2(frames) => &frames.frame[skip..skip + len],
+            Source::Stream(frames) if frames.frame.is_empty() => &frames.trailers[skip..skip + len],
+            Source::Stream(frames) => &frames.frame[skip..skip + len],
             Source::Bytes(bytes) => &bytes[skip..skip + len],
             Source::Stored(stored) => &stored.front[skip..skip + len],
             Source::Coded(coded) if coded.ready().is_empty() => &coded.trailers()[skip..skip + len],
@@ -404,7 +405,7 @@ impl Incoming<'_> {
     pub(crate) fn is_last(&self) -> bool {
         match &self.source {
             Source::Http1 { decoder, .. } => matches!(decoder, BodyDecoder::Length(0)),
-            Source::Http2(frames) => frames.body.is_end(),
+            Source::Stream(frames) => frames.body.is_end(),
             Source::Bytes(_) => true,
             Source::Stored(stored) => stored.is_front_last(),
             Source::Coded(coded) => coded.is_last(),
@@ -420,7 +421,7 @@ impl Incoming<'_> {
 async fn read_into_room(
     (from, read_timeout): (&Socket, Duration),
     buffer: &mut Buffer,
-    (to, write_timeout): (&Stream, Duration),
+    (to, write_timeout): (Stream<'_>, Duration),
     deadline: &Deadline,
 ) -> Result<usize, RelayError> {
     loop {

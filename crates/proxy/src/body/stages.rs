@@ -138,7 +138,7 @@ impl<'s> Stock<'s> {
             match incoming.next(None, deadline).await? {
                 BodyEvent::Content { skip, len } => {
                     let piece = match &incoming.source {
-                        Source::Http2(frames) if len > 0 => frames.frame.clone(),
+                        Source::Stream(frames) if len > 0 => frames.frame.clone(),
                         Source::Stored(stored) => stored.front.clone(),
                         _ => Bytes::copy_from_slice(incoming.content(skip, len)),
                     };
@@ -182,7 +182,7 @@ impl<'s> Stock<'s> {
                 let len = now.len();
                 meter.count(len)?;
                 match outgoing.sink {
-                    Sink::Http2(sender) => outgoing.send(sender, &mut now, false, deadline).await?,
+                    Sink::Stream(sender) => outgoing.send(sender, &mut now, false, deadline).await?,
                     Sink::Http1 { .. } => outgoing.write(&now, false, deadline).await?,
                 }
                 self.note_sent(len);

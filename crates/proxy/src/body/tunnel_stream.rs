@@ -1,4 +1,4 @@
-//! A tunnel whose one end is a stream: WebSocket over HTTP/2 (RFC 8441).
+//! A tunnel whose one end is a stream: WebSocket over HTTP/2 or HTTP/3 (RFC 8441, RFC 9220).
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -10,12 +10,13 @@ use std::time::Duration;
 use crate::body::tunnel::{End, Passed};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Deadlines};
-use crate::io::h2::{Broken, Stream};
+use crate::io::h2::Broken;
 use crate::io::socket::{Socket, Unwritten};
+use crate::io::stream::Stream;
 
 /// Relays bytes until both ends have closed, one of them fails, or nothing has passed either way for `idle`.
 pub(crate) async fn tunnel_stream(
-    client: &Stream,
+    client: Stream<'_>,
     upstream: End<'_>,
     idle: Duration,
     deadlines: &Rc<Deadlines>,
@@ -33,7 +34,7 @@ pub(crate) async fn tunnel_stream(
     Passed { to_client: to_client.get(), to_upstream: to_upstream.get(), is_complete }
 }
 
-async fn pass_up(from: &Stream, to: &Socket, passed: &Cell<u64>, alive: &impl Fn()) -> io::Result<()> {
+async fn pass_up(from: Stream<'_>, to: &Socket, passed: &Cell<u64>, alive: &impl Fn()) -> io::Result<()> {
     while let Some(frame) = poll_fn(|cx| from.poll_data(cx)).await {
         let frame = frame.map_err(broken)?;
         let mut unwritten = Unwritten::new(&[&frame]);
@@ -48,7 +49,7 @@ async fn pass_up(from: &Stream, to: &Socket, passed: &Cell<u64>, alive: &impl Fn
 async fn pass_down(
     from: &Socket,
     buffer: &mut Buffer,
-    to: &Stream,
+    to: Stream<'_>,
     passed: &Cell<u64>,
     alive: &impl Fn(),
 ) -> io::Result<()> {

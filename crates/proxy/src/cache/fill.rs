@@ -52,7 +52,7 @@ pub(super) async fn fill(
                     kept = None;
                 }
                 let piece = match &incoming.source {
-                    Source::Http2(frames) => frames.frame().clone(),
+                    Source::Stream(frames) => frames.frame().clone(),
                     _ => Bytes::copy_from_slice(incoming.content(skip, more)),
                 };
                 let is_last = incoming.is_last();

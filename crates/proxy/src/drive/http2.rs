@@ -3,22 +3,18 @@
 //! Frames, flow control and header compression are `wire::h2`'s. Here is how long a connection lives, what it
 //! may cost, and how a stream becomes a request.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use clock::{Clock, Moment};
+use clock::Moment;
 use observe::Reason;
-use wire::h1::{Malformed, Request};
 use wire::h2::{Code, Connection, Fault, Limits, PREFACE};
 
 use crate::admit::admission;
-use crate::answer::own_answer::refuse;
-use crate::drive::serve::serve as serve_request;
+use crate::drive::multiplexed::{Arrived, HEAD_BYTES, OpenStream, Streams, serve_stream, websocket_key};
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
@@ -26,14 +22,11 @@ use crate::io::h2::{Link, Progress, Slot, Stream};
 use crate::io::pace::time_for;
 use crate::io::socket::Socket;
 use crate::limits::{
-    HTTP2_CANCELS_MAX, HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
-    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, HTTP2_STREAMS_PER_CANCEL,
-    HTTP2_UNWRITTEN_BYTES_MAX, LAST_REQUEST_GRACE, LINGER,
+    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
+    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, HTTP2_UNWRITTEN_BYTES_MAX, LAST_REQUEST_GRACE,
+    LINGER,
 };
-use crate::request::RequestStart;
-use crate::request::client::Client;
 use crate::request::conn::Conn;
-use crate::request::reply;
 use crate::worker::Worker;
 
 /// The beginning of a connection.
@@ -261,7 +254,7 @@ impl Server<'_> {
         let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
         let config = worker.config();
         let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
-        let key = || STANDARD.encode(&worker.random.hex_id()[..WEBSOCKET_KEY_BYTES]);
+        let key = || websocket_key(&worker);
         let opened = self.link.with(|connection| {
             connection.set_pressed(worker.relief().shortens_keep_alive);
             connection.request(config.request_limits(), key, &mut head, &mut request, Slot::default())
@@ -309,122 +302,6 @@ impl Server<'_> {
         let seen = self.link.with(|connection| connection.faults());
         for _ in self.faults.replace(seen)..seen {
             self.worker.recorder.borrow().reason(Reason::Http2StreamError);
-        }
-    }
-}
-
-/// A request as it came in on a stream.
-struct Arrived {
-    open: OpenStream,
-    worker: Rc<Worker>,
-    conn: Rc<Conn>,
-    stream: Stream,
-    head: Vec<u8>,
-    request: Box<Request>,
-    /// The reason why the head cannot be served.
-    read: Result<(), Malformed>,
-    begin: Moment,
-}
-
-/// Serves one request.
-async fn serve_stream(arrived: Arrived) {
-    let Arrived { open, worker, conn, stream, head, request, read, begin } = &arrived;
-    // One that was broken off together with its head is looked at no further: a flood of them is to cost
-    // next to nothing.
-    if stream.was_cancelled() {
-        worker.recorder.borrow().reason(Reason::ClientAborted);
-        admission::note_broken_off(worker, worker.config().settings(), conn.counted_peer());
-        return open.note_end(true);
-    }
-    let deadline = Deadline::new(&worker.deadlines);
-    let (deadline, config) = (&deadline, &*worker.config());
-    let arrival = RequestStart { conn, client: Client::Http2(stream), deadline, config, head, begin: *begin };
-    match read {
-        Ok(()) => {
-            let mut nothing = Buffer::empty(&worker.buffers);
-            serve_request(worker, arrival, request, &mut nothing).await;
-        }
-        Err(fault) => _ = refuse(worker, arrival, reply::malformed(*fault)).await,
-    }
-    open.note_end(stream.was_cancelled());
-    let Arrived { worker, request, .. } = arrived;
-    worker.requests.keep(request);
-}
-
-/// Room for most heads.
-const HEAD_BYTES: usize = 1024;
-
-/// RFC 6455 section 4.1.
-const WEBSOCKET_KEY_BYTES: usize = 16;
-
-/// The streams of a connection that are being served, and how the others ended.
-struct Streams {
-    clock: Clock,
-    open: Cell<usize>,
-    /// When the last one ended; before there is one, when the connection began.
-    idle_since: Cell<Moment>,
-    /// Streams that ran to their end.
-    ended: Cell<u64>,
-    /// Streams that the client broke off.
-    cancelled: Cell<u64>,
-    /// The connection, which begins to count its idle time when the last one has ended.
-    connection: RefCell<Option<Waker>>,
-}
-
-impl Streams {
-    fn new(clock: Clock) -> Rc<Self> {
-        Rc::new(Self {
-            idle_since: Cell::new(clock.now()),
-            clock,
-            open: Cell::default(),
-            ended: Cell::default(),
-            cancelled: Cell::default(),
-            connection: RefCell::default(),
-        })
-    }
-
-    fn note_idle(&self) {
-        self.idle_since.set(self.clock.now());
-    }
-
-    fn has_too_many_cancelled(&self) -> bool {
-        self.cancelled.get() > HTTP2_CANCELS_MAX + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
-    }
-
-    fn wake_on_change(&self, cx: &Context<'_>) {
-        let mut connection = self.connection.borrow_mut();
-        if !connection.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            *connection = Some(cx.waker().clone());
-        }
-    }
-}
-
-/// Counts a stream while it is open.
-struct OpenStream(Rc<Streams>);
-
-impl OpenStream {
-    fn count(streams: &Rc<Streams>) -> Self {
-        streams.open.set(streams.open.get() + 1);
-        Self(Rc::clone(streams))
-    }
-
-    fn note_end(&self, was_cancelled: bool) {
-        let count = if was_cancelled { &self.0.cancelled } else { &self.0.ended };
-        count.set(count.get() + 1);
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        self.0.open.set(self.0.open.get() - 1);
-        let is_last = self.0.open.get() == 0;
-        if is_last {
-            self.0.note_idle();
-        }
-        if (is_last || self.0.has_too_many_cancelled())
-            && let Some(connection) = self.0.connection.borrow_mut().take()
-        {
-            connection.wake();
         }
     }
 }

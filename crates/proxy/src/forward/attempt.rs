@@ -288,7 +288,7 @@ impl Upload<'_, '_> {
         if is_all {
             return if trailers.is_empty() { Ok(()) } else { outgoing.finish(trailers, &deadline).await };
         }
-        let keeps = matches!(sink, Sink::Http2(_)) && exchange.is_none();
+        let keeps = matches!(sink, Sink::Stream(_)) && exchange.is_none();
         if !keeps {
             progress.note_body_streaming();
         }
@@ -299,7 +299,7 @@ impl Upload<'_, '_> {
         }
         let source = match attempted.client {
             Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: body },
-            Client::Http2(stream) => Source::stream(stream),
+            Client::Stream(stream) => Source::stream(stream),
         };
         let mut incoming = Incoming { source, timeout };
         pace_body(attempted, &deadline);

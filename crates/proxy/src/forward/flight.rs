@@ -83,7 +83,7 @@ impl<'c> Flight<'c> {
             let rest = self.call.send_rest(&bytes[sent..], forward.timeouts.send, deadline);
             Box::pin(rest).await?;
         }
-        let is_eager = !attempted.client.is_http2();
+        let is_eager = !attempted.client.is_stream();
         let arrived = deadline.within(TICK, |cx| self.poll_head(cx, forward, is_eager)).await;
         if let Ok(Arrived::Failed(fault)) = arrived {
             return Err(fault);

@@ -33,7 +33,7 @@ pub(crate) async fn client_gone(attempted: &Attempted<'_, '_>, timer: &ResponseT
             let is_answered = || attempted.progress.is_answered();
             Box::pin(client::gone(socket, &attempted.worker.deadlines, is_answered)).await;
         }
-        Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
+        Client::Stream(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
     }
     if attempted.miss().is_some_and(|miss| miss.is_filling.get()) {
         // A response that fills the cache is for other clients too.

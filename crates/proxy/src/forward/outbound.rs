@@ -302,7 +302,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(_) => {
                 transcode(self.rest, &mut self.body, Framing::Raw, &meter, &mut content, |_, _| ())
             }
-            Client::Http2(stream) => take_frames(stream, Framing::Raw, &meter, &mut content),
+            Client::Stream(stream) => take_frames(stream, Framing::Raw, &meter, &mut content),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
             self.end_head(BodyLength::Known(content.len() as u64));
@@ -349,7 +349,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
                 };
                 transcode(self.rest, &mut self.body, self.framing, &meter, &mut self.bytes, finish)
             }
-            Client::Http2(stream) => take_frames(stream, self.framing, &meter, &mut self.bytes),
+            Client::Stream(stream) => take_frames(stream, self.framing, &meter, &mut self.bytes),
         };
         if done.map_err(|error| request_fault(&error).reason)? {
             progress.note_body_whole();
@@ -398,7 +398,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let mut held = begun.unwrap_or_else(|| self.store());
         let source = match client {
             Client::Http1(socket) => Source::Http1 { socket, buffer: self.rest, decoder: &mut self.body },
-            Client::Http2(stream) => Source::stream(stream),
+            Client::Stream(stream) => Source::stream(*stream),
         };
         let meter = request_meter(self.admitted, self.forward.body_bytes_max);
         pace_body(self.admitted, deadline);
@@ -500,7 +500,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
                     let bytes = |read: &io::Result<usize>| *read.as_ref().unwrap_or(&0);
                     deadline.within_paced(Direction::Read, timeout, poll, bytes).await
                 }
-                Client::Http2(stream) => {
+                Client::Stream(stream) => {
                     let poll = |cx: &mut Context<'_>| stream.poll_ready(cx);
                     match deadline.within_paced(Direction::Read, timeout, poll, |_| 0).await {
                         Ok(false) => return self.take_what_has_come(),

@@ -187,7 +187,7 @@ impl Receiver<'_, '_> {
         let attempted = self.attempted;
         let bytes_max = self.forward.transfer.response_head_bytes_max;
         let bytes_max = (bytes_max as usize).min(ROUTE_RESPONSE_HEAD_BYTES_MAX);
-        let how = (!attempted.client.is_http2(), bytes_max);
+        let how = (!attempted.client.is_stream(), bytes_max);
         for _ in 0..=INTERIM_RESPONSES_MAX {
             self.call.head(response, buffer, how, self.timer).await?;
             if !response.is_interim() || response.status == 101 {
@@ -355,7 +355,7 @@ impl Receiver<'_, '_> {
             &mut out,
         );
         // In HTTP/2 the tunnel is the content of a response that succeeds (RFC 8441 section 5).
-        let status = if attempted.client.is_http2() { 200 } else { response.status };
+        let status = if attempted.client.is_stream() { 200 } else { response.status };
         attempted.note_head(status, out.data());
         buffer.consume(response.len);
         let idle = timeouts.read.max(timeouts.send);
@@ -366,7 +366,7 @@ impl Receiver<'_, '_> {
                 let upstream = End { socket: upstream, read_ahead: buffer };
                 tunnel(client, upstream, idle, attempted.worker.for_tunnels(), &()).await.0
             }
-            Client::Http2(stream) => {
+            Client::Stream(stream) => {
                 let sent = stream.respond(status, out.data(), false);
                 sent.map_err(|_| Fault::never(Reason::ClientAborted))?;
                 let end = End { socket: upstream, read_ahead: buffer };

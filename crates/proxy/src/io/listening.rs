@@ -134,6 +134,11 @@ impl Acceptor {
         Ok(Self { listener, admit, accepting })
     }
 
+    /// The port that the socket is bound to.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.listener.local_addr().ok().map(|local| local.port())
+    }
+
     /// Accepts the connections that are established already, and no more: closing the listener would reset
     /// them.
     pub(crate) fn close(&self) {

@@ -6,13 +6,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use observe::Reason;
-use wire::h2::Code;
+use wire::h1::Version;
 
 use crate::body::{Framing, Sink};
 use crate::io::deadline::{Deadline, Deadlines, Elapsed};
-use crate::io::h2::Stream;
 use crate::io::pace::Direction;
 use crate::io::socket::{Socket, Unwritten};
+use crate::io::stream::Stream;
 use crate::limits::HALF_CLOSED_GRACE;
 use crate::upstream::fault::Fault;
 
@@ -20,7 +20,8 @@ use crate::upstream::fault::Fault;
 #[derive(Clone, Copy)]
 pub(crate) enum Client<'a> {
     Http1(&'a Socket),
-    Http2(&'a Stream),
+    /// One of several requests on a connection, over HTTP/2 or HTTP/3.
+    Stream(Stream<'a>),
 }
 
 /// The client's end with the time that it has.
@@ -32,15 +33,26 @@ pub(crate) struct Timeout<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub(crate) fn is_http2(self) -> bool {
-        matches!(self, Self::Http2(_))
+    /// Whether the client speaks HTTP/2 or HTTP/3.
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Self::Stream(_))
+    }
+
+    /// The protocol of the client, as nginx names it. `version` is that of the head.
+    pub(crate) fn protocol(self, version: Version) -> &'static str {
+        match (self, version) {
+            (Self::Stream(Stream::Http2(_)), _) => "HTTP/2.0",
+            (Self::Stream(Stream::Http3(_)), _) => "HTTP/3.0",
+            (Self::Http1(_), Version::Http11) => "HTTP/1.1",
+            (Self::Http1(_), Version::Http10) => "HTTP/1.0",
+        }
     }
 
     /// Sends an interim response, of which `head` is all.
     pub(crate) async fn inform(self, status: u16, head: &[u8], timeout: Timeout<'_>) -> Result<(), Fault> {
         match self {
             Self::Http1(socket) => write(socket, &[head], timeout).await,
-            Self::Http2(stream) => {
+            Self::Stream(stream) => {
                 stream.respond(status, head, false).map_err(|_| Fault::never(Reason::ClientAborted))
             }
         }
@@ -50,15 +62,15 @@ impl<'a> Client<'a> {
     pub(crate) fn sink(self, framing: Framing) -> Sink<'a> {
         match self {
             Self::Http1(socket) => Sink::Http1 { socket, framing },
-            Self::Http2(stream) => Sink::Http2(stream),
+            Self::Stream(stream) => Sink::Stream(stream),
         }
     }
 
     /// Lets the client know that a response which has begun will not be finished. HTTP/1 knows no way but to
     /// close.
     pub(crate) fn break_off(self) {
-        if let Self::Http2(stream) = self {
-            stream.reset(Code::INTERNAL_ERROR);
+        if let Self::Stream(stream) = self {
+            stream.break_off();
         }
     }
 }

@@ -218,7 +218,7 @@ impl<'a> Request<'a> {
 
     /// Whether the client speaks gRPC, so that faults are reported as gRPC statuses.
     pub(crate) fn is_grpc(&self) -> bool {
-        self.client.is_http2() && self.has_grpc_content()
+        self.client.is_stream() && self.has_grpc_content()
     }
 
     /// Whether the request's content is gRPC, in whichever version of HTTP.
@@ -238,7 +238,7 @@ impl<'a> Request<'a> {
     pub(crate) async fn client_gone(&self) {
         match self.client {
             Client::Http1(socket) => client::gone(socket, &self.worker.deadlines, || false).await,
-            Client::Http2(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
+            Client::Stream(stream) => poll_fn(|cx| stream.poll_gone(cx)).await,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use model::{Pass, PathKind, RequestFilter, Route, RoutePath, TooManySteps};
+use model::{Pass, PathKind, RequestFilter, Route, RoutePath, ScriptPlace, TooManySteps};
 use observe::Reason;
 use routing::{HostTable, Needs};
 
@@ -69,6 +69,24 @@ impl<'a> Routed<'a> {
         let (host, route) = self.host.zip(self.route).ok_or(Reason::UnknownPath)?;
         watch.see(Stage::HostGuards, self.check_host(host, route))?;
         Ok((host, route))
+    }
+
+    /// The route that serves the request in the end: its own, or that of another cluster.
+    fn arrive(
+        &mut self,
+        state: &mut ScriptState<'a>,
+        route: &'a Arc<Route>,
+        place: Option<&'a ScriptPlace>,
+    ) -> Result<&'a Arc<Route>, Stop> {
+        let Some(place) = place else {
+            return state.pass.map_or(Ok(route), |pass| self.pass(state, route, pass, false));
+        };
+        let networks = place.networks.as_ref();
+        if networks.is_some_and(|networks| !networks.admits(self.forwarded.client)) {
+            return Err(Reason::AddressDenied.into());
+        }
+        let pass = state.pass.or(place.pass.as_ref()).ok_or(Reason::UnknownPath)?;
+        self.pass(state, route, pass, true)
     }
 
     /// Sends the request where a snippet says, in place of the cluster of its route.
@@ -142,24 +160,10 @@ impl<'a> Routed<'a> {
                 Flow::GoOn => is_moved,
                 Flow::FindRoute => true,
             };
-            match (goes_elsewhere, place) {
-                (true, _) => (host, route) = self.find_again(state, watch)?,
-                (false, None) => {
-                    if let Some(pass) = state.pass {
-                        route = self.pass(state, route, pass, false)?;
-                    }
-                    return Ok(((host, route), flow));
-                }
-                (false, Some(place)) => {
-                    let networks = place.networks.as_ref();
-                    if networks.is_some_and(|networks| !networks.admits(self.forwarded.client)) {
-                        return Err(Reason::AddressDenied.into());
-                    }
-                    let pass = state.pass.or(place.pass.as_ref()).ok_or(Reason::UnknownPath)?;
-                    route = self.pass(state, route, pass, true)?;
-                    return Ok(((host, route), flow));
-                }
+            if !goes_elsewhere {
+                return Ok(((host, self.arrive(state, route, place)?), flow));
             }
+            (host, route) = self.find_again(state, watch)?;
         }
         // nginx: "rewrite or internal redirection cycle".
         Err(Answer::with_status(500).into())

@@ -216,7 +216,7 @@ impl<'e> Call<'e> {
     pub(crate) fn sink(&self, framing: Framing) -> Sink<'_> {
         match &self.line {
             Line::Http1(connection, _) => Sink::Http1 { socket: connection.socket(), framing },
-            Line::Http2(_, call) => Sink::Http2(of_sent(call.as_deref()).stream()),
+            Line::Http2(_, call) => Sink::Stream(of_sent(call.as_deref()).stream().into()),
             Line::FastCgi(call, _) => Sink::Http1 { socket: call.socket(), framing: Framing::Records },
         }
     }

@@ -14,6 +14,7 @@ use routing::Snapshot;
 use super::{Log, Published, SharedParts, Worker, WorkerParts};
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
+use crate::io::quic::SharedQuic;
 use crate::io::sys;
 use crate::io::tls::{SharedTls, TlsListeners};
 use crate::options::{Budget, Share};
@@ -42,6 +43,7 @@ impl Worker {
             forms: None,
             replica_secret: None,
             budget: Budget { connections: 1, datagram_sessions: 1 },
+            quic: SharedQuic::new()?,
             notices: Arc::default(),
         };
         let share = Share { index: 0, of: 1 };

@@ -12,6 +12,7 @@ use super::log::Log;
 use super::notices::Notices;
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
+use crate::io::quic::SharedQuic;
 use crate::options::{Budget, Share};
 use crate::replicas::ReplicaSecret;
 use crate::store::Cache;
@@ -40,6 +41,8 @@ pub(crate) struct SharedParts {
     pub(crate) forms: Option<Arc<Forms>>,
     pub(crate) replica_secret: Option<ReplicaSecret>,
     pub(crate) budget: Budget,
+    /// Keys and mailboxes of QUIC.
+    pub(crate) quic: Arc<SharedQuic>,
     /// Notices for the log.
     pub(crate) notices: Arc<Notices>,
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use super::code::Code;
 use super::flood::{Begun, Budget};
 use super::frame::{self, MAX_31_BITS, kind, signed};
-use super::head::{self, HeadFault, HeaderBlock};
 use super::hpack::{Decoder, Encoder};
-use super::priority::Priority;
 use super::settings::{Limits, PeerSettings, WINDOW_BYTES_INITIAL};
 use super::stream::{Key, Reset, Side, State, Stream, Streams};
+use crate::compression::BrokenBlock;
 use crate::h1::{Malformed, Request, RequestLimits, Response};
+use crate::head::{self, HeadFault, HeaderBlock};
+use crate::priority::Priority;
 
 /// The first bytes of a client (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -160,6 +161,12 @@ impl From<Code> for Fault {
     }
 }
 
+impl From<BrokenBlock> for Fault {
+    fn from(_: BrokenBlock) -> Self {
+        Self { code: Code::COMPRESSION_ERROR }
+    }
+}
+
 /// A request on a new stream.
 #[derive(Debug)]
 pub struct Opened {
@@ -172,7 +179,7 @@ pub struct Opened {
 }
 
 impl Block {
-    fn reader<'b>(&'b self, decoder: &'b mut Decoder, limits: &Limits) -> HeaderBlock<'b> {
+    fn reader<'b>(&'b self, decoder: &'b mut Decoder, limits: &Limits) -> HeaderBlock<'b, Decoder> {
         let list_bytes_max = limits.head_bytes_max as usize;
         HeaderBlock { decoder, bytes: &self.bytes, list_bytes_max, is_end: self.is_end }
     }

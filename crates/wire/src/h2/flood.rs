@@ -18,7 +18,7 @@ pub struct Begun {
 
 /// Useless frames that a connection may still send.
 #[derive(Clone, Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     frames: u32,
     /// The last time at which the budget grew with time.
     refilled: Duration,
@@ -35,22 +35,22 @@ const FRAMES_PER_REQUEST: u32 = 8;
 const FRAMES_PER_DATA: u32 = 4;
 
 impl Budget {
-    pub(super) fn new(now: Duration) -> Self {
+    pub(crate) fn new(now: Duration) -> Self {
         Self { frames: BURST_FRAMES, refilled: now }
     }
 
     /// Adds the frames that may accompany a request.
-    pub(super) fn note_request(&mut self) {
+    pub(crate) fn note_request(&mut self) {
         self.frames = (self.frames + FRAMES_PER_REQUEST).min(BURST_FRAMES);
     }
 
     /// Adds the frames that may answer content.
-    pub(super) fn note_sent_data(&mut self) {
+    pub(crate) fn note_sent_data(&mut self) {
         self.frames = (self.frames + FRAMES_PER_DATA).min(BURST_FRAMES);
     }
 
     /// Takes a useless frame from the budget. Returns false where it is used up.
-    pub(super) fn spend(&mut self, now: Duration) -> bool {
+    pub(crate) fn spend(&mut self, now: Duration) -> bool {
         if self.frames == 0 {
             let seconds = now.saturating_sub(self.refilled).as_secs();
             let more = u32::try_from(seconds).unwrap_or(u32::MAX).saturating_mul(FRAMES_PER_SECOND);

@@ -8,9 +8,9 @@ use super::flood::Begun;
 use super::frame::{
     self, HEADER_BYTES, Header, MAX_31_BITS, PAYLOAD_BYTES_MAX, flag, kind, signed, unpadded,
 };
-use super::priority::Priority;
 use super::settings::acknowledge;
 use super::stream::{Key, Reset, Side, State};
+use crate::priority::Priority;
 
 /// The outcome of a look at the next bytes.
 enum Step<'a> {

@@ -9,22 +9,20 @@ pub mod hpack;
 
 mod code;
 mod connection;
-mod flood;
+pub(crate) mod flood;
 mod frame;
-mod head;
 mod incoming;
 mod outgoing;
-mod priority;
 mod settings;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use crate::head::lines;
+pub use crate::priority::Priority;
 pub use code::Code;
 pub use connection::{Connection, Event, Fault, Opened, PREFACE};
 pub use flood::Begun;
-pub use head::lines;
 pub use outgoing::{Gone, RequestHead};
-pub use priority::Priority;
 pub use settings::Limits;
 pub use stream::{Key, Reset, Side};

@@ -2,10 +2,10 @@
 
 use super::connection::{Connection, Leave};
 use super::frame::{HEADER_BYTES, Header, MAX_31_BITS, flag, kind, signed};
-use super::head::lines;
 use super::hpack::Encoder;
 use super::stream::{Key, State};
 use crate::field::Known;
+use crate::head::lines;
 
 /// The stream or the connection has ended: nothing more can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! The state of a stream (RFC 9113 section 5.1), and the table of all streams of a connection.
 
 use super::code::Code;
-use super::priority::Priority;
+use crate::priority::Priority;
 
 /// A stream of a connection, for as long as its owner holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use wire::h1::{
     parse_response,
 };
 use wire::h2::{Connection, Event, Key, Limits};
+use wire::h3;
 use wire::proxy_protocol::{self, Carrier, HEADER_BYTES_MAX, Header};
 use wire::{host, path};
 
@@ -249,6 +250,77 @@ pub(crate) fn http2_head(input: &[u8]) {
     let sent = named.iter().filter(|(name, _)| theirs(name)).map(|(name, value)| (*name, value.trim_ascii()));
     assert!(kept.eq(sent), "fields came or went");
     assert!(!request.fields.chunked || has_body);
+}
+
+/// A request on a stream of HTTP/3, as it was understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Http3Heard {
+    head: Vec<u8>,
+    content: Vec<u8>,
+    trailers: Vec<u8>,
+    has_ended: bool,
+}
+
+/// Reads a request stream that comes in pieces of a size; none where a rule is broken. A head that is taken is
+/// the same for the parser of HTTP/1, and one head only.
+fn http3_heard(input: &[u8], size: usize) -> Option<Http3Heard> {
+    let (mut message, mut heard) = (h3::Message::new(LIMITS.head_bytes_max), Http3Heard::default());
+    for mut piece in input.chunks(size) {
+        while let Some(part) = message.receive(&mut piece).ok()? {
+            match part {
+                h3::Part::Head => {
+                    let mut request = Request::default();
+                    let (key, limit) = (|| "a2V5".to_owned(), LIMITS.head_bytes_max);
+                    let read = message.request(LIMITS, limit, false, key, &mut heard.head, &mut request);
+                    if read.ok()?.head.is_ok() {
+                        let parsed = parse_request(&heard.head, LIMITS, Fields::default());
+                        assert_eq!(parsed, Ok(Some(request.clone())));
+                        assert_eq!(request.len, heard.head.len(), "one head became two");
+                    }
+                }
+                h3::Part::HeadTooLarge => return None,
+                h3::Part::Content(content) => heard.content.extend_from_slice(content),
+                h3::Part::Trailers => {
+                    message.trailers(LIMITS.head_bytes_max, &mut heard.trailers).ok()?;
+                    assert!(heard.trailers.is_empty() || heard.trailers.ends_with(b"\r\n"));
+                }
+            }
+        }
+        assert!(piece.is_empty(), "bytes were left");
+    }
+    heard.has_ended = message.end().is_ok();
+    Some(heard)
+}
+
+/// The meaning of a request stream of HTTP/3 does not depend on how it is cut.
+pub(crate) fn http3_message(input: &[u8]) {
+    let whole = http3_heard(input, input.len().max(1));
+    assert_eq!(http3_heard(input, 1), whole, "byte by byte");
+    assert_eq!(http3_heard(input, 7), whole, "in sevens");
+}
+
+/// The same of a unidirectional stream. The first byte of the input says which side reads it.
+pub(crate) fn http3_control(input: &[u8]) {
+    let Some((side, input)) = input.split_first() else { return };
+    let follow = |size: usize| {
+        let now = Duration::ZERO;
+        let is_server = side.is_multiple_of(2);
+        let mut connection =
+            if is_server { h3::Connection::server(now) } else { h3::Connection::client(now) };
+        let (mut stream, mut events) = (h3::UniStream::new(), Vec::new());
+        for mut piece in input.chunks(size) {
+            while !piece.is_empty() {
+                match connection.receive(&mut stream, &mut piece, now) {
+                    Ok(event) => events.extend(event),
+                    Err(fault) => return (events, Some(fault)),
+                }
+            }
+        }
+        (events, None)
+    };
+    let whole = follow(input.len().max(1));
+    assert_eq!(follow(1), whole, "byte by byte");
+    assert_eq!(follow(7), whole, "in sevens");
 }
 
 /// The meaning of frames does not depend on how they are cut.

@@ -136,6 +136,16 @@ fn http2_heads() {
 }
 
 #[test]
+fn http3_messages() {
+    smoke("http3_message", checks::http3_message);
+}
+
+#[test]
+fn http3_control_streams() {
+    smoke("http3_control", checks::http3_control);
+}
+
+#[test]
 fn http2_frames() {
     driver::smoke("http2_frames", ROUNDS / 4, FRAMES, checks::http2_frames);
 }

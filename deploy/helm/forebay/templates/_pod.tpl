@@ -62,6 +62,14 @@ capabilities:
   hostPort: {{ index $controller.hostPort.ports $name | default $port }}
   {{- end }}
 {{- end }}
+{{- if $controller.service.enableHttp3 }}
+- name: http3
+  containerPort: {{ $controller.containerPort.https }}
+  protocol: UDP
+  {{- if $controller.hostPort.enabled }}
+  hostPort: {{ index $controller.hostPort.ports "https" | default $controller.containerPort.https }}
+  {{- end }}
+{{- end }}
 - name: {{ $controller.metrics.portName }}
   containerPort: {{ $controller.metrics.port }}
   protocol: TCP

@@ -36,6 +36,15 @@ type: {{ .type }}
   {{- end }}
 {{- end }}
 {{- end }}
+{{- if and $fallback.enableHttps $fallback.enableHttp3 }}
+- name: http3
+  port: {{ index ($service.ports | default dict) "https" | default (index $fallback.ports "https") }}
+  protocol: UDP
+  targetPort: http3
+  {{- with index $nodePorts "https" }}
+  nodePort: {{ . }}
+  {{- end }}
+{{- end }}
 {{- $prefix := .root.Values.portNamePrefix -}}
 {{- range $protocol, $ports := dict "tcp" .root.Values.tcp "udp" .root.Values.udp }}
 {{- range $port, $_ := $ports }}

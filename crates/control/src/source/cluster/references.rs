@@ -15,6 +15,7 @@ use crate::options::Options;
 use crate::translate::configmap;
 use crate::translate::ingress::annotations;
 use crate::translate::ingress::class::is_ours;
+use crate::translate::ingress::own::{self, OwnNames};
 
 /// The objects of one watch: those of a kind in a namespace, or a single object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,7 +164,13 @@ fn named(ingress: &Sourced<Ingress>, index: &Index, options: &Options) -> BTreeS
     };
     let secrets = annotations::SECRETS.iter().filter_map(of_annotation).map(Named::secret);
     let configmaps = annotations::CONFIGMAPS.iter().filter_map(of_annotation).map(Named::configmap);
-    of_tls.chain(secrets).chain(configmaps).collect()
+    let mut named: BTreeSet<_> = of_tls.chain(secrets).chain(configmaps).collect();
+    let is_allowed =
+        |key: &NsName| key.namespace == namespace || configmap::crosses_namespaces(index, options);
+    let OwnNames { secrets, configmaps } = own::named_by(ingress);
+    named.extend(secrets.into_iter().filter(is_allowed).map(Named::secret));
+    named.extend(configmaps.into_iter().filter(is_allowed).map(Named::configmap));
+    named
 }
 
 #[cfg(test)]
@@ -198,6 +205,15 @@ mod tests {
         assert_eq!(named(&references), ["default/s"]);
         references.forget(Ingress::KIND, &b.key());
         assert_eq!(named(&references), [""; 0]);
+    }
+
+    #[test]
+    fn annotations_of_our_own_name_objects_too() {
+        let text = "{metadata: {name: a, annotations: {forebay.io/auth-api-keys: keys, forebay.io/auth-jwt: \
+                    '[{issuer: a, secret: hmac/k}, {issuer: b, configMap: m}, {issuer: c, jwks: u, ca: roots}]'}}}";
+        let (index, options, mut references) = (Index::default(), Options::default(), References::default());
+        references.follow(&ingress(text), &index, &options);
+        assert_eq!(named(&references), ["default/m", "default/hmac", "default/keys", "default/roots"]);
     }
 
     #[test]

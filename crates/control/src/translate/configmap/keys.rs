@@ -189,6 +189,8 @@ keys! {
         "Secret with databases for `use-geoip2`, `namespace/name`: each key is the file of an edition, such as `GeoLite2-Country.mmdb`.";
     "forebay-guard", "watch", Supported(|g, v| set(&mut g.settings.guard, overload::mode(v))),
         "Protection of Forebay itself when CPU time, memory, descriptors or ports run short: `watch` reports, `enforce` reduces work and refuses requests by priority, `off`.";
+    "forebay-http3", "off", Supported(|g, v| set(&mut g.settings.tls.http3, http3(v))),
+        "Offers HTTP/3 (`on`) on the UDP port beside each TCP port with TLS, and says so in `Alt-Svc`; not with `use-proxy-protocol`.";
     "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
         "`forebay.io/limit-key` for all.";
     "forebay-limit-redis-fail", "open", Supported(|g, v| set(&mut g.settings.limits_fail_closed, quota::fails_closed(v))),
@@ -552,6 +554,14 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
 /// Checks the syntax of the name. Whether the object exists is reported after all keys have been read.
 fn name_of_configmap(_: &mut Global, text: &str) -> Applied {
     text.trim().parse::<NsName>().map(|_| None).map_err(|error| error.to_string())
+}
+
+fn http3(text: &str) -> value::Parsed<bool> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is neither \"on\" nor \"off\"")),
+    }
 }
 
 fn streams_max(text: &str) -> value::Parsed<u32> {

@@ -482,6 +482,7 @@ impl Global {
             (true, true) => ServerHeader::Endpoint,
         };
         let heads = HeadSettings { hidden: std::mem::take(&mut self.hidden_headers), server, ..heads };
+        let heads = HeadSettings { tells_of_http3: self.settings.tls.http3 && !used, ..heads };
         (self.settings.access_log.output, self.settings.stream.log_output) =
             std::mem::take(&mut self.log).outputs();
         self.settings.heads = (heads != HeadSettings::default()).then(|| Box::new(heads));

@@ -42,7 +42,7 @@ pub(super) mod limits;
 mod logging;
 mod mirror;
 mod of_ingress;
-mod oidc;
+pub(super) mod oidc;
 pub(crate) mod order;
 pub(super) mod overload;
 pub mod own;

@@ -59,6 +59,11 @@ annotations! {
 /// Name of the annotation that turns sign-in on.
 pub(super) const ISSUER: &str = "auth-oidc-issuer";
 
+/// Names of the annotations that name Secrets.
+pub(super) const SESSION_SECRET: &str = "auth-oidc-session-secret";
+pub(super) const AUTHORITIES: &str = "auth-oidc-ca";
+pub(in crate::translate) const CLIENT_SECRET: &str = "auth-oidc-client-secret";
+
 /// The entry with the client's secret, where no other is named.
 const CLIENT_SECRET_KEY: &str = "client-secret";
 
@@ -112,6 +117,12 @@ impl Default for Settings {
             grace: Duration::from_mins(5),
         }
     }
+}
+
+/// The name of the Secret in the text of [`CLIENT_SECRET`].
+pub(in crate::translate) fn client_secret_name(text: &str) -> Option<&str> {
+    let name = text.trim().split('/').next().unwrap_or_default();
+    (!name.is_empty()).then_some(name)
 }
 
 impl Settings {

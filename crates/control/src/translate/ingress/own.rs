@@ -2,10 +2,13 @@
 //! `--annotations-prefix` says.
 
 use super::annotation::Annotation;
+use super::jwt::issuers::Names;
 use super::{
     abuse, api_keys, cache, compression, ext_authz, ext_proc, files, firewall_tuning, health_check, jwt,
     oidc, overload, places, quota,
 };
+use crate::names::NsName;
+use crate::objects::{Ingress, Sourced};
 
 /// The prefix of these annotations.
 pub const PREFIX: &str = "forebay.io";
@@ -37,6 +40,35 @@ pub fn annotations() -> impl Iterator<Item = &'static Annotation> {
 /// The annotation with this name without prefix.
 pub(in crate::translate) fn named(name: &str) -> Option<&'static Annotation> {
     annotations().find(|annotation| annotation.name == name)
+}
+
+/// The objects that these annotations of an Ingress name.
+#[derive(Debug, Default)]
+pub(crate) struct OwnNames {
+    pub(crate) secrets: Vec<NsName>,
+    pub(crate) configmaps: Vec<NsName>,
+}
+
+/// The objects that these annotations of an Ingress name, as far as they can be read. Whether they may be of
+/// another namespace is decided elsewhere.
+pub(crate) fn named_by(ingress: &Sourced<Ingress>) -> OwnNames {
+    let text = |name: &str| ingress.metadata.annotations.get(&format!("{PREFIX}/{name}"));
+    let nearby = |name: &str| NsName::new(ingress.namespace(), name);
+    let mut named = OwnNames::default();
+    for annotation in [api_keys::SECRET, oidc::SESSION_SECRET, oidc::AUTHORITIES] {
+        let name = text(annotation).map(|value| value.value.trim()).filter(|name| !name.is_empty());
+        let full =
+            name.and_then(|name| if name.contains('/') { name.parse().ok() } else { Some(nearby(name)) });
+        named.secrets.extend(full);
+    }
+    let client_secret = text(oidc::CLIENT_SECRET).and_then(|value| oidc::client_secret_name(&value.value));
+    named.secrets.extend(client_secret.map(nearby));
+    if let Some(issuers) = text(jwt::ISSUERS) {
+        let Names { secrets, configmaps } = Names::of_text(&issuers.value);
+        named.secrets.extend(secrets.iter().map(|name| nearby(name)));
+        named.configmaps.extend(configmaps.iter().map(|name| nearby(name)));
+    }
+    named
 }
 
 #[cfg(test)]

@@ -177,7 +177,8 @@ pub(super) fn resolve(
     (resolved, faults)
 }
 
-/// Applies settings of a snippet that no annotation has. Those of an inner block replace those of an outer one.
+/// Applies settings of a snippet that no annotation has. Those of an inner block replace those of an outer
+/// one.
 pub(in crate::translate) fn take_own(
     settings: &mut super::Settings,
     replacements: Option<&Arc<Replacements>>,

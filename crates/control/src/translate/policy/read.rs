@@ -10,6 +10,8 @@ use crate::names::NsName;
 use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Sourced};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::ingress::Settings;
+use crate::translate::ingress::jwt::issuers::Names;
+use crate::translate::ingress::oidc;
 use crate::translate::ingress::partial;
 use crate::translate::inputs::Inputs;
 use crate::translate::table::suggestion;
@@ -43,13 +45,27 @@ pub(crate) fn names(policy: &Sourced<ForebayPolicy>) -> Vec<(FieldKind, NsName)>
     let sections = policy.spec.sections.iter();
     let values = sections
         .flat_map(|(section, fields)| fields.value.0.iter().map(move |(name, value)| (section, name, value)));
-    let named = values.filter_map(|(section, name, value)| {
-        let kind = fields::named(section, name)?.kind;
-        let is_named = matches!(kind, FieldKind::Secret | FieldKind::ConfigMap);
-        let text = value.value.as_str().filter(|_| is_named)?;
-        Some((kind, full_name(text, policy.namespace()).ok()?))
-    });
-    named.collect()
+    let mut named = Vec::new();
+    for (section, name, value) in values {
+        let Some(field) = fields::named(section, name) else { continue };
+        match (field.kind, &value.value) {
+            (kind @ (FieldKind::Secret | FieldKind::ConfigMap), Value::String(text)) => {
+                named.extend(full_name(text, policy.namespace()).ok().map(|key| (kind, key)));
+            }
+            (FieldKind::Issuers, issuers) => {
+                let Names { secrets, configmaps } = Names::of(issuers);
+                let key = |name: String| NsName::new(policy.namespace(), name);
+                named.extend(secrets.into_iter().map(|name| (FieldKind::Secret, key(name))));
+                named.extend(configmaps.into_iter().map(|name| (FieldKind::ConfigMap, key(name))));
+            }
+            (_, Value::String(text)) if field.annotation.name == oidc::CLIENT_SECRET => {
+                let key = oidc::client_secret_name(text).map(|name| NsName::new(policy.namespace(), name));
+                named.extend(key.map(|key| (FieldKind::Secret, key)));
+            }
+            _ => {}
+        }
+    }
+    named
 }
 
 /// Reads a policy. `base` has the settings of the `ConfigMap`; `allows` decides whether a grant lets the

@@ -52,7 +52,8 @@ pub(super) fn cache_key(words: &[String]) -> Asked {
     }
 }
 
-/// Reads `[CODE ...] TIME`. The time counts for what has been found; errors are cached as they say themselves.
+/// Reads `[CODE ...] TIME`. The time counts for what has been found; errors are cached as they say
+/// themselves.
 pub(super) fn cache_valid(words: &[String]) -> Asked {
     let [codes @ .., time] = words else { return Err("has no time".to_owned()) };
     let counts = codes.is_empty() || codes.iter().any(|code| code == "200" || code == "any");

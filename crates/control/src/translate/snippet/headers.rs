@@ -32,12 +32,7 @@ impl Reader<'_> {
         match directive.name.as_str() {
             "more_set_headers" => to.response.extend(self.response_edits(directive)?),
             "more_clear_headers" => to.response.extend(cleared(directive)?),
-            "add_header" if self.is_cookie_of_auth(directive) => {
-                let what = "has no effect here: cookies of the auth service are passed on anyway";
-                self.remark(RemarkKind::NoEffect, directive.fault(what));
-            }
-            "add_header" if is_no_length(&directive.words) => {
-                let what = "has no effect here: Forebay frames messages itself";
+            "add_header" if let Some(what) = self.needless_header(directive) => {
                 self.remark(RemarkKind::NoEffect, directive.fault(what));
             }
             "add_header" => to.added.push(self.added(directive)?),
@@ -92,6 +87,14 @@ impl Reader<'_> {
             _ => return Err(directive.unknown()),
         }
         Ok(())
+    }
+
+    /// The reason why a line that adds a header has no effect.
+    fn needless_header(&self, directive: &Directive) -> Option<&'static str> {
+        if self.is_cookie_of_auth(directive) {
+            return Some("has no effect here: cookies of the auth service are passed on anyway");
+        }
+        is_no_length(&directive.words).then_some("has no effect here: Forebay frames messages itself")
     }
 
     /// Whether a line forwards the cookies of the auth service, by a variable of `auth_request_set`.

@@ -1,5 +1,5 @@
-//! Limits for clients in nginx's own notation: zones in the snippet for HTTP, and `limit_req` and `limit_conn`
-//! that name them.
+//! Limits for clients in nginx's own notation: zones in the snippet for HTTP, and `limit_req` and
+//! `limit_conn`, which name them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -19,7 +19,7 @@ pub(super) fn forwards(directives: &[Directive]) -> bool {
 }
 
 impl Reader<'_> {
-    /// Reads `proxy_pass URL`. `place` has the path of the location, if it stands in one of the snippet's own.
+    /// Reads `proxy_pass URL`. `place` has the path of the location, if it stands in one of the snippet.
     pub(super) fn pass(&self, directive: &Directive, place: Option<&ScriptPath>) -> Result<Pass, Fault> {
         let [url] = directive.arguments()?;
         let authority = url.find("://").map_or(0, |at| at + 3);

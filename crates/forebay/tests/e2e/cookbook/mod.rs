@@ -1,5 +1,5 @@
-//! The cookbook of snippets, docs/snippets.md: each entry is applied as it stands on the page, and each line of
-//! its tables is a request.
+//! The cookbook of snippets, docs/snippets.md: each entry is applied as it stands on the page, and each line
+//! of its tables is a request.
 
 mod page;
 

@@ -94,9 +94,5 @@ fn head(request: &Request<'_>, transaction: &mut Transaction) -> waf::Verdict {
 
 /// The protocol of the client, as nginx names it.
 pub(crate) fn protocol(request: &Request<'_>) -> &'static str {
-    match (request.client.is_http2(), request.parsed.version) {
-        (true, _) => "HTTP/2.0",
-        (false, wire::h1::Version::Http11) => "HTTP/1.1",
-        (false, wire::h1::Version::Http10) => "HTTP/1.0",
-    }
+    request.client.protocol(request.parsed.version)
 }

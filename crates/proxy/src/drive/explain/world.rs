@@ -274,7 +274,7 @@ impl World {
     /// The response to a request whose head is unusable.
     fn refused(&self, conn: &Conn, reason: Reason) -> Outcome {
         let expand = |template: &_| values::expand_refused(&self.worker, conn, template);
-        let edits = filters::response(self.config.settings(), conn.tls.is_some(), expand);
+        let edits = filters::response(self.config.settings(), conn.tls.is_some(), expand, || None);
         Outcome::Answered(self.of_answer(&Answer::to(reason), Some(reason), &edits))
     }
 

@@ -56,7 +56,7 @@ pub(super) fn admit_replica<'a>(request: &Request<'a>) -> Option<Replica<'a>> {
 fn admit<'a>(request: &Request<'a>) -> Option<Replica<'a>> {
     let Request { worker, head, parsed, .. } = *request;
     let secret = worker.peers.secret()?;
-    if request.client.is_http2() || parsed.has_body() {
+    if request.client.is_stream() || parsed.has_body() {
         return None;
     }
     let now = worker.clock.unix().as_secs();

@@ -309,7 +309,7 @@ impl<'x> Work<'_, 'x, '_> {
             Client::Http1(socket) => {
                 Source::Http1 { socket, buffer: self.outbound.rest, decoder: &mut self.outbound.body }
             }
-            Client::Http2(stream) => Source::stream(stream),
+            Client::Stream(stream) => Source::stream(*stream),
         };
         Ok(Incoming { source, timeout })
     }

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use wire::h1::Response;
@@ -11,8 +10,6 @@ use wire::h2::{Code, Key, Side, lines};
 
 use super::link::{Link, LinkEnd, Slot, State};
 use crate::io::buffer::Buffer;
-use crate::io::deadline::{Deadline, Elapsed};
-use crate::io::pace::Direction;
 
 /// A stream. The request of a client, or a request to an endpoint; when it is dropped before its end, it is
 /// reset.
@@ -229,29 +226,6 @@ impl Stream {
             }
             Poll::Ready(Ok(()))
         })
-    }
-
-    /// The same, within the timeout between two grants of room by the peer.
-    pub(crate) async fn send(
-        &self,
-        content: &mut impl Buf,
-        end: bool,
-        timeout: Duration,
-        deadline: &Deadline,
-    ) -> Result<Result<(), Broken>, Elapsed> {
-        let mut left = content.remaining();
-        let poll = |cx: &mut Context<'_>| {
-            let sent = self.poll_send(cx, content, end);
-            if content.remaining() < left {
-                deadline.note_passed(Direction::Write, left - content.remaining());
-                left = content.remaining();
-                if sent.is_pending() {
-                    deadline.start_paced(Direction::Write, timeout);
-                }
-            }
-            sent
-        };
-        deadline.within_paced(Direction::Write, timeout, poll, |_| 0).await
     }
 
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.

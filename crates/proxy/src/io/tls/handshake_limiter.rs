@@ -48,6 +48,11 @@ impl HandshakeLimiter {
         Some(Entry(self))
     }
 
+    /// Number of handshakes in progress.
+    pub(crate) fn count(&self) -> usize {
+        self.inside.get()
+    }
+
     /// Lets waiting handshakes pass, a limited number in each turn of the event loop, in the order in which
     /// they came. It runs as long as it is polled.
     pub(crate) async fn attend(&self, clock: &Clock) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::ListenerId;
 use routing::Snapshot;
 
+use super::quic::QuicConfigs;
 use super::server_configs::{ServerConfigs, SharedTls};
 
 /// The listeners of a Snapshot whose clients speak TLS.
@@ -36,5 +37,11 @@ impl TlsListeners {
     /// The TLS configurations of a listener; none where it is gone, or has no TLS.
     pub(crate) fn get(&self, listener: ListenerId) -> Option<&ServerConfigs> {
         self.0.iter().find(|(id, _)| *id == listener).map(|(_, configs)| &**configs)
+    }
+
+    /// The same for QUIC; none if the cryptography has no suite for it either.
+    pub(crate) fn of_quic(&self, listener: ListenerId) -> Option<Arc<QuicConfigs>> {
+        let (_, configs) = self.0.iter().find(|(id, _)| *id == listener)?;
+        QuicConfigs::new(Arc::clone(configs))
     }
 }

@@ -106,6 +106,12 @@ impl Scope {
         scope.copy_from_slice(&digest.finish().as_ref()[..SCOPE_BYTES]);
         Self(scope)
     }
+
+    /// The same for sessions over QUIC, which are not resumed on TCP, nor those of TCP on QUIC.
+    pub(super) fn of_quic(mut self) -> Self {
+        self.0.iter_mut().for_each(|byte| *byte = !*byte);
+        self
+    }
 }
 
 // === impl StoresServerSessions ===

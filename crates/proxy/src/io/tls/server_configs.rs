@@ -66,6 +66,8 @@ pub(crate) struct ServerConfig {
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
     config: OnceLock<Config>,
+    /// The same for handshakes inside of QUIC.
+    quic: OnceLock<Arc<rustls::ServerConfig>>,
     trust: OnceLock<Arc<Trust>>,
 }
 
@@ -281,6 +283,7 @@ impl ServerConfig {
             ciphers: tls.ciphers.clone(),
             prefer_server_ciphers: tls.prefer_server_ciphers,
             config: OnceLock::new(),
+            quic: OnceLock::new(),
             trust: OnceLock::new(),
         })
     }
@@ -292,6 +295,28 @@ impl ServerConfig {
         }
         let config = self.complete()?;
         Ok(Arc::clone(&self.config.get_or_init(|| config).rustls))
+    }
+
+    /// The same for handshakes inside of QUIC: without HTTP/1 and HTTP/2, and with sessions of its own.
+    pub(super) fn quic(&self) -> Result<Arc<rustls::ServerConfig>, Error> {
+        if let Some(config) = self.quic.get() {
+            return Ok(Arc::clone(config));
+        }
+        let of_tcp = self.config()?;
+        let mut config = rustls::ServerConfig::clone(&of_tcp);
+        config.alpn_protocols = vec![super::quic::ALPN.to_vec()];
+        let leaf = self.leaf()?;
+        let scope = Scope::new(&leaf, self.client_auth.as_ref()).of_quic();
+        let settings = &self.profile.settings;
+        let shared = Arc::clone(&self.profile.shared_tls.resumption);
+        let scoped = Arc::new(Scoped { shared, scope, timeout: settings.session_timeout });
+        if settings.session_cache {
+            config.session_storage = Arc::clone(&scoped) as _;
+        }
+        if settings.session_tickets {
+            config.ticketer = scoped;
+        }
+        Ok(Arc::clone(self.quic.get_or_init(|| Arc::new(config))))
     }
 
     /// How a completed handshake is counted. The configuration has been completed by then.
@@ -324,6 +349,13 @@ impl ServerConfig {
 
     fn provider(&self) -> Arc<CryptoProvider> {
         self.ciphers.as_ref().map_or_else(|| Arc::clone(&self.profile.provider), |suites| provider(suites))
+    }
+
+    /// The certificate that is shown, in DER.
+    fn leaf(&self) -> Result<Vec<u8>, Error> {
+        let own = self.certificate.as_ref().and_then(|certificate| usable_key(certificate, &self.provider()));
+        let key = own.or_else(|| self.profile.certificate.clone()).ok_or(Error::NoCertificatesPresented)?;
+        Ok(key.cert.first().map_or_else(Vec::new, |leaf| leaf.to_vec()))
     }
 
     fn complete(&self) -> Result<Config, Error> {

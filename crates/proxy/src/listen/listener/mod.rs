@@ -7,6 +7,7 @@
 mod closed;
 mod first;
 mod http;
+mod quic;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ struct Port {
     id: ListenerId,
     content: Content,
     opened: Option<Opened>,
+    /// HTTP/3 beside it, if the port has TLS and the settings ask for that.
+    http3: quic::Http3,
     /// Why the port is not bound; logged once.
     failure: Option<String>,
     is_wanted: bool,
@@ -99,6 +102,7 @@ impl Listeners {
             ports.values_mut().for_each(|port| {
                 port.close();
                 port.opened = None;
+                port.http3.let_go();
             });
         }
         drop(ports);
@@ -110,7 +114,7 @@ impl Listeners {
     pub(crate) fn retry(&self, worker: &Rc<Worker>) {
         let mut ports = self.ports.borrow_mut();
         ports.retain(|id, port| {
-            let is_kept = port.is_wanted || port.opened.is_some();
+            let is_kept = port.is_wanted || port.opened.is_some() || !port.http3.is_over();
             if !is_kept {
                 self.closed.note(*id, None);
             }
@@ -118,6 +122,14 @@ impl Listeners {
         });
         for port in ports.values_mut() {
             port.open(worker, &self.ages);
+            // The kernel may have chosen the port of TCP.
+            let beside = match (&port.content, &port.opened) {
+                (Content::Hosts(_), Some(Opened::Tcp(acceptors))) if port.is_wanted => {
+                    acceptors.first().and_then(Acceptor::port)
+                }
+                _ => None,
+            };
+            port.http3.update(worker, port.id, beside);
             self.closed.note(port.id, port.failure.as_deref().filter(|_| port.is_wanted));
         }
     }
@@ -135,7 +147,7 @@ impl Listeners {
 
 impl Port {
     fn new(id: ListenerId, content: Content) -> Self {
-        Self { id, content, opened: None, failure: None, is_wanted: true }
+        Self { id, content, opened: None, http3: quic::Http3::default(), failure: None, is_wanted: true }
     }
 
     fn open(&mut self, worker: &Rc<Worker>, ages: &Rc<udp::Ages>) {
@@ -200,6 +212,7 @@ impl Port {
     /// Accepts no more clients except those that are established already. UDP sessions need the socket for
     /// as long as they last.
     fn close(&mut self) {
+        self.http3.close();
         match &self.opened {
             Some(Opened::Tcp(acceptors)) => {
                 acceptors.iter().for_each(Acceptor::close);

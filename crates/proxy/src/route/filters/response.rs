@@ -21,12 +21,19 @@ pub(crate) fn response(
     settings: &Settings,
     is_tls: bool,
     expand: impl Fn(&Template) -> Vec<u8>,
+    alternative: impl FnOnce() -> Option<Vec<u8>>,
 ) -> HeadEdits<'_> {
     let mut edits = HeadEdits::default();
     if let Some(value) = settings.tls.strict_transport_security.as_deref().filter(|_| is_tls) {
         edits.set("Strict-Transport-Security", value.as_bytes());
     }
     if let Some(heads) = &settings.heads {
+        if heads.tells_of_http3
+            && is_tls
+            && let Some(alternative) = alternative()
+        {
+            edits.set("Alt-Svc", alternative);
+        }
         set(heads, expand, &mut edits);
     }
     edits

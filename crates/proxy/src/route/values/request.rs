@@ -12,7 +12,7 @@ use model::template::{Template, Variable};
 use model::{Captures, Labels, ValueMap};
 use observe::Reason;
 use observe::access::{Connection, TimeForm, Try, Values};
-use wire::h1::{Request as ParsedRequest, Version};
+use wire::h1::Request as ParsedRequest;
 
 use super::combination::Combination;
 use super::{Scope, computed, connection, write_time};
@@ -91,7 +91,7 @@ impl Values for RequestValues<'_> {
         let Request { client, head, parsed, .. } = self.request();
         Some(match client {
             Client::Http1(_) => request_line(head, parsed).into(),
-            Client::Http2(_) => request_line_http2(head, parsed).into(),
+            Client::Stream(_) => line_of_stream(head, parsed, client.protocol(parsed.version)).into(),
         })
     }
 
@@ -122,11 +122,7 @@ impl Values for RequestValues<'_> {
     }
 
     fn protocol(&self) -> Option<&str> {
-        Some(match (self.request().client, self.request().parsed.version) {
-            (Client::Http2(_), _) => "HTTP/2.0",
-            (Client::Http1(_), Version::Http11) => "HTTP/1.1",
-            (Client::Http1(_), Version::Http10) => "HTTP/1.0",
-        })
+        Some(self.request().client.protocol(self.request().parsed.version))
     }
 
     fn host(&self) -> Option<Cow<'_, [u8]>> {
@@ -309,9 +305,9 @@ fn request_line<'a>(head: &'a [u8], parsed: &ParsedRequest) -> &'a [u8] {
     &line[..end]
 }
 
-/// HTTP/2 has no such line; nginx logs this one.
-fn request_line_http2(head: &[u8], parsed: &ParsedRequest) -> Vec<u8> {
-    [&head[parsed.method.clone()], b" ", &head[parsed.target.clone()], b" HTTP/2.0"].concat()
+/// HTTP/2 and HTTP/3 have no such line; nginx logs this one.
+fn line_of_stream(head: &[u8], parsed: &ParsedRequest, protocol: &str) -> Vec<u8> {
+    [&head[parsed.method.clone()], b" ", &head[parsed.target.clone()], b" ", protocol.as_bytes()].concat()
 }
 
 fn lower_case_host(host: &[u8]) -> Cow<'_, [u8]> {

@@ -1,10 +1,11 @@
 //! Header blocks decoded to lines of HTTP/1.
 
-use super::checked::{Checked, is_value};
-use super::primitive::Reader;
 use super::static_table::{ENTRIES, LINES, STATIC_LAST};
 use super::table::{DynamicTable, Entry, SLACK};
 use super::{BrokenBlock, Decoded, ListTooLarge, TABLE_BYTES_DEFAULT};
+use crate::compression::FieldDecoder;
+use crate::compression::checked::{Checked, is_value};
+use crate::compression::primitive::Reader;
 
 /// Changes of the table's size that a block may begin with: the smallest bound since the last block, and the
 /// one that holds now (RFC 7541 section 4.2).
@@ -209,6 +210,19 @@ impl Decoder {
             self.table.insert(entry, [&out[start..]]);
         }
         Ok(entry)
+    }
+}
+
+impl FieldDecoder for Decoder {
+    #[inline]
+    fn decode<E: From<ListTooLarge>>(
+        &mut self,
+        block: &[u8],
+        list_bytes_max: usize,
+        out: &mut Vec<u8>,
+        on_field: impl FnMut(&mut Vec<u8>, Decoded) -> Result<(), E>,
+    ) -> Result<Result<(), E>, BrokenBlock> {
+        Self::decode(self, block, list_bytes_max, out, on_field)
     }
 }
 

@@ -5,10 +5,11 @@
 //! about five instructions per byte, each time, to save a fifth of its bytes: such values are written raw
 //! up to a length of [`RAW_BYTES_MAX`], which costs some thirty bytes at most.
 
+use super::TABLE_BYTES_DEFAULT;
 use super::policy::{self, Indexing};
 use super::static_table::{NameId, STATIC_LAST};
 use super::table::{DynamicTable, ENTRY_OVERHEAD, Entry};
-use super::{TABLE_BYTES_DEFAULT, primitive};
+use crate::compression::primitive;
 use crate::field::Known;
 
 /// The longest string that is written raw where it is not stored.

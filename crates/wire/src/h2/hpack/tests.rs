@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::h2::hpack::{huffman, primitive};
+use crate::Known;
+use crate::compression::{huffman, primitive};
 
 /// The largest list that tests decode, unless they are about this bound.
 const LIST_BYTES_MAX: usize = 1 << 20;

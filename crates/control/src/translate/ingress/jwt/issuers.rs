@@ -73,6 +73,30 @@ pub(super) fn of_annotation(text: &str) -> Parsed<Arc<[Issuer]>> {
     Ok(read(&value::yaml(text)?)?.into())
 }
 
+/// The objects that an annotation or a field names, as far as they can be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) secrets: Vec<String>,
+    pub(crate) configmaps: Vec<String>,
+}
+
+impl Names {
+    /// The objects that the text of an annotation names.
+    pub(crate) fn of_text(text: &str) -> Self {
+        value::yaml(text).map(|value| Self::of(&value)).unwrap_or_default()
+    }
+
+    /// The objects that a list of issuers names.
+    pub(crate) fn of(value: &Value) -> Self {
+        let items = || value.as_array().into_iter().flatten();
+        let named = |fields: &[&str]| -> Vec<String> {
+            let texts = items().flat_map(|item| fields.iter().filter_map(|field| item.get(*field)?.as_str()));
+            texts.filter_map(|text| InObject::parse(text).ok()).map(|object| object.name).collect()
+        };
+        Self { secrets: named(&["secret", "ca"]), configmaps: named(&["configMap"]) }
+    }
+}
+
 /// Reads a list of issuers.
 ///
 /// # Errors
@@ -281,6 +305,15 @@ mod tests {
         let object = InObject { name: "keys".to_owned(), key: Some("c.json".to_owned()) };
         assert_eq!(issuers[2].keys, KeyPlace::Secret(object));
         assert_eq!(of_annotation(" \n"), Ok(Arc::default()));
+    }
+
+    #[test]
+    fn objects_are_named_even_beside_faults() {
+        let text =
+            "[{secret: a/k}, {jwks: x, ca: b}, {configMap: c}, {secret: 1, issuer: []}, 7, {secret: ''}]";
+        let names = Names { secrets: vec!["a".to_owned(), "b".to_owned()], configmaps: vec!["c".to_owned()] };
+        assert_eq!(Names::of_text(text), names);
+        assert_eq!((Names::of_text("{"), Names::of_text("a: b")), (Names::default(), Names::default()));
     }
 
     #[test]

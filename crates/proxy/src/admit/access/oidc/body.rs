@@ -35,7 +35,7 @@ pub(super) async fn read(targeted: &Targeted<'_>, rest: &mut Buffer) -> Result<V
     progress.note_body_begun();
     let source = match client {
         Client::Http1(socket) => Source::Http1 { socket, buffer: rest, decoder: &mut decoder },
-        Client::Http2(stream) => Source::stream(stream),
+        Client::Stream(stream) => Source::stream(*stream),
     };
     let meter = request_meter(targeted.request, Some(OIDC_LOGOUT_BYTES_MAX as u64));
     pace_body(targeted.request, deadline);

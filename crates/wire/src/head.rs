@@ -1,35 +1,35 @@
-//! Heads from header blocks: decoded into the form of HTTP/1, text and positions, without being parsed (RFC
-//! 9113 sections 8.2 and 8.3, RFC 8441 section 4).
+//! Heads from the header blocks of HTTP/2 and HTTP/3: decoded into the form of HTTP/1, text and positions,
+//! without being parsed (RFC 9113 sections 8.2 and 8.3, RFC 8441 section 4, RFC 9114 sections 4.2 and 4.3).
 
 use std::ops::Range;
 
-use super::code::Code;
-use super::hpack::{BrokenBlock, Decoded, Decoder, ListTooLarge, Token};
-use super::priority::Priority;
 use crate::block::{ends_line, ends_name, position};
+use crate::compression::{BrokenBlock, Decoded, FieldDecoder, ListTooLarge, Token};
 use crate::field::{Field, Known};
 use crate::h1::{Malformed, Request, RequestLimits, Response};
+use crate::priority::Priority;
 
 /// The reason why a head is not one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeadFault {
-    /// It breaks a rule of HTTP/2: the stream is reset (RFC 9113 section 8.1.1).
+pub(crate) enum HeadFault {
+    /// It breaks a rule of HTTP/2 and HTTP/3: the stream is reset (RFC 9113 section 8.1.1, RFC 9114 section
+    /// 4.1.2).
     Broken,
     /// It breaks a rule that HTTP/1 has too, for which there is a response.
     Malformed(Malformed),
 }
 
 /// The result of reading a block: the fault of the connection, or of the head.
-pub(super) type Read<T> = Result<Result<T, HeadFault>, Code>;
+pub(crate) type Read<T> = Result<Result<T, HeadFault>, BrokenBlock>;
 
 /// A header block that is to be read.
-pub(super) struct HeaderBlock<'b> {
-    pub(super) decoder: &'b mut Decoder,
-    pub(super) bytes: &'b [u8],
+pub(crate) struct HeaderBlock<'b, D> {
+    pub(crate) decoder: &'b mut D,
+    pub(crate) bytes: &'b [u8],
     /// Bound of the fields, counted as RFC 9113 section 6.5.2 says.
-    pub(super) list_bytes_max: usize,
+    pub(crate) list_bytes_max: usize,
     /// No content follows.
-    pub(super) is_end: bool,
+    pub(crate) is_end: bool,
 }
 
 impl From<ListTooLarge> for HeadFault {
@@ -41,12 +41,6 @@ impl From<ListTooLarge> for HeadFault {
 impl From<Malformed> for HeadFault {
     fn from(fault: Malformed) -> Self {
         Self::Malformed(fault)
-    }
-}
-
-impl From<BrokenBlock> for Code {
-    fn from(_: BrokenBlock) -> Self {
-        Self::COMPRESSION_ERROR
     }
 }
 
@@ -75,8 +69,8 @@ struct RequestReader<'r> {
 
 /// Reads the head of a request into `head`, which must be empty, and `request`. Returns its priority.
 /// `websocket_key` makes the key with which an extended CONNECT becomes the `Upgrade` of RFC 6455.
-pub(super) fn read_request(
-    block: HeaderBlock<'_>,
+pub(crate) fn read_request(
+    block: HeaderBlock<'_, impl FieldDecoder>,
     limits: RequestLimits,
     websocket_key: impl FnOnce() -> String,
     head: &mut Vec<u8>,
@@ -299,7 +293,11 @@ fn check(field: &Decoded) -> Result<(), HeadFault> {
 }
 
 /// Reads the head of a response into `head`, which must be empty, and `response`.
-pub(super) fn read_response(block: HeaderBlock<'_>, head: &mut Vec<u8>, response: &mut Response) -> Read<()> {
+pub(crate) fn read_response(
+    block: HeaderBlock<'_, impl FieldDecoder>,
+    head: &mut Vec<u8>,
+    response: &mut Response,
+) -> Read<()> {
     let HeaderBlock { decoder, bytes, list_bytes_max, is_end } = block;
     response.fields.clear();
     response.status = 0;
@@ -343,9 +341,9 @@ pub(super) fn read_response(block: HeaderBlock<'_>, head: &mut Vec<u8>, response
 
 /// Reads trailers as lines. Fields that frame or route a message are not allowed (RFC 9110 section 6.5.1),
 /// and are left out.
-pub(super) fn read_trailers(block: HeaderBlock<'_>, lines: &mut Vec<u8>) -> Read<()> {
+pub(crate) fn read_trailers(block: HeaderBlock<'_, impl FieldDecoder>, lines: &mut Vec<u8>) -> Read<()> {
     let HeaderBlock { decoder, bytes, list_bytes_max, .. } = block;
-    Ok(decoder.decode(bytes, list_bytes_max, lines, |lines, field| {
+    decoder.decode(bytes, list_bytes_max, lines, |lines, field| {
         match field.token {
             _ if !field.name_is_valid || !field.value_is_valid => return Err(HeadFault::Broken),
             Token::Field(Known::Other) => {}
@@ -353,7 +351,7 @@ pub(super) fn read_trailers(block: HeaderBlock<'_>, lines: &mut Vec<u8>) -> Read
             _ => return Err(HeadFault::Broken),
         }
         Ok(())
-    })?)
+    })
 }
 
 /// The fields of a head or of trailers in the form of HTTP/1, without those that HTTP/2 has no use for (RFC

@@ -8,16 +8,16 @@ use crate::field::Known;
 
 /// The number of a field's name, and the results of the checks of name and value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Checked {
-    pub(super) token: Token,
-    pub(super) is_plain_name: bool,
-    pub(super) name_is_valid: bool,
-    pub(super) value_is_valid: bool,
+pub(crate) struct Checked {
+    pub(crate) token: Token,
+    pub(crate) is_plain_name: bool,
+    pub(crate) name_is_valid: bool,
+    pub(crate) value_is_valid: bool,
 }
 
 impl Checked {
     /// Checks a name, which `line` begins with, and leaves the value to the caller.
-    pub(super) fn name(line: &[u8], len: usize) -> Self {
+    pub(crate) fn name(line: &[u8], len: usize) -> Self {
         let plain_end = position(line, 0, ends_plain_name).min(len);
         if plain_end == len && len > 0 {
             let name = &line[..len];
@@ -53,7 +53,7 @@ impl Checked {
 /// Whether the bytes of `line` up to `end` are a value that RFC 9113 section 8.2.1 allows and that an HTTP/1
 /// parser reads as it is. `line` continues with CRLF, where most searches end.
 #[inline]
-pub(super) fn is_value(line: &[u8], start: usize, end: usize) -> bool {
+pub(crate) fn is_value(line: &[u8], start: usize, end: usize) -> bool {
     let plain_end = position(line, start, is_no_plain_text);
     let is_space_free = start == end || (line[start] != b' ' && line[end - 1] != b' ');
     if plain_end == end && is_space_free { true } else { is_special_value(&line[start..end]) }

@@ -130,7 +130,7 @@ const fn code_bits(step: Step) -> u32 {
 static DECODING: [Step; 1 << STEP_BITS] = both_symbols();
 
 /// Appends the text of a Huffman-coded string to `out`.
-pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
+pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
     let bits = 8 * coded.len();
     let mut at = 0;
     loop {
@@ -228,7 +228,7 @@ static ENCODING: [u64; 256] = {
 };
 
 /// Appends bytes in the Huffman code, padded with ones.
-pub(super) fn encode(bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+pub(crate) fn encode(bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     // The lowest `bits` bits of the word have not been written: fewer than 32 before each code, 61 after it.
     let (mut word, mut bits) = (0_u64, 0);
     for byte in bytes {
@@ -249,7 +249,7 @@ pub(super) fn encode(bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
 
 /// Decodes a string as RFC 7541 section 5.2 describes it, one bit after another.
 #[cfg(test)]
-pub(super) fn decode_bit_by_bit(coded: &[u8]) -> Result<Vec<u8>, BrokenBlock> {
+pub(crate) fn decode_bit_by_bit(coded: &[u8]) -> Result<Vec<u8>, BrokenBlock> {
     let mut out = Vec::new();
     let (mut code, mut length) = (0, 0);
     for bit in coded.iter().flat_map(|byte| (0..8).rev().map(move |at| u32::from(byte >> at & 1))) {

@@ -6,30 +6,30 @@ use super::{BrokenBlock, huffman};
 const INTEGER_BYTES_MAX: u32 = 5;
 
 /// Reads a header block from front to back.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(block: &'a [u8]) -> Self {
+    pub(crate) fn new(block: &'a [u8]) -> Self {
         Self { rest: block }
     }
 
     /// All that is unread.
     #[inline]
-    pub(super) fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next byte, which stays unread.
     #[inline]
-    pub(super) fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.rest.first().copied()
     }
 
     /// Reads an integer whose first byte has `prefix_bits` bits of it.
     #[inline]
-    pub(super) fn integer(&mut self, prefix_bits: u32) -> Result<usize, BrokenBlock> {
+    pub(crate) fn integer(&mut self, prefix_bits: u32) -> Result<usize, BrokenBlock> {
         let (first, rest) = self.rest.split_first().ok_or(BrokenBlock)?;
         self.rest = rest;
         let prefix_max = (1 << prefix_bits) - 1;
@@ -54,9 +54,16 @@ impl<'a> Reader<'a> {
 
     /// Appends the text of a string to `out`.
     #[inline]
-    pub(super) fn string(&mut self, out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
-        let is_coded = self.peek().is_some_and(|first| first & 0x80 != 0);
-        let len = self.integer(7)?;
+    pub(crate) fn string(&mut self, out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
+        self.string_after(7, out)
+    }
+
+    /// The same for a string whose length has `prefix_bits` bits of the first byte; the bit above them says
+    /// that it is in the Huffman code (RFC 9204 section 4.1.2).
+    #[inline]
+    pub(crate) fn string_after(&mut self, prefix_bits: u32, out: &mut Vec<u8>) -> Result<(), BrokenBlock> {
+        let is_coded = self.peek().is_some_and(|first| first & 1 << prefix_bits != 0);
+        let len = self.integer(prefix_bits)?;
         let (bytes, rest) = self.rest.split_at_checked(len).ok_or(BrokenBlock)?;
         self.rest = rest;
         if is_coded {
@@ -69,7 +76,7 @@ impl<'a> Reader<'a> {
 
 /// Appends an integer whose first byte has `prefix_bits` bits of it and `flags` above them.
 #[inline]
-pub(super) fn integer(prefix_bits: u32, flags: u8, value: usize, out: &mut Vec<u8>) {
+pub(crate) fn integer(prefix_bits: u32, flags: u8, value: usize, out: &mut Vec<u8>) {
     let prefix_max = (1 << prefix_bits) - 1;
     if value < prefix_max {
         out.push(flags | value as u8);
@@ -92,13 +99,13 @@ fn long_integer(mut value: usize, out: &mut Vec<u8>) {
 
 /// Appends a string as it is.
 #[inline]
-pub(super) fn raw(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn raw(bytes: &[u8], out: &mut Vec<u8>) {
     integer(7, 0, bytes.len(), out);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a string in the Huffman code, or as it is where the code would not make it shorter.
-pub(super) fn shorter(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn shorter(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     // Most lengths fit the one byte that is left for them.
     out.push(0);

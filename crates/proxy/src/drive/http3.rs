@@ -1,0 +1,353 @@
+//! HTTP/3 towards clients (RFC 9114): streams of a connection of QUIC in, each a request of its own.
+//!
+//! Packets, flow control and loss are `quinn-proto`'s, frames and header compression `wire::h3`'s. Here is
+//! which connections are taken, how long they live, what they may cost, and how a stream becomes a request.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use clients::ClientConnection;
+use clients::abuse::Tally;
+use clock::Moment;
+use model::ListenerId;
+use observe::Reason;
+use wire::h3::{Code, Fault};
+
+use crate::admit::admission;
+use crate::drive::multiplexed::{Arrived, HEAD_BYTES, OpenStream, Streams, serve_stream, websocket_key};
+use crate::io::boxed::boxed;
+use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::h3::{Link, Progress, Stream};
+use crate::io::listening;
+use crate::io::quic::{Endpoint, Incoming, ServerConfig, StreamId, idle_timeout};
+use crate::io::tls::{ClientTls, quic_fault};
+use crate::limits::{
+    HTTP2_MALFORMED_STREAMS_MAX, LAST_REQUEST_GRACE, LINGER, QUIC_HANDSHAKES_UNVALIDATED_MAX,
+};
+use crate::request::conn::{Conn, Peer};
+use crate::worker::{Open, Worker};
+
+/// Decides on a connection that a client asks for: serves it in a task of its own, has the client show first
+/// that it receives at its address, or refuses.
+pub(crate) fn admit(
+    worker: &Rc<Worker>,
+    listener: ListenerId,
+    endpoint: &Rc<Endpoint>,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+) {
+    let is_pressed = worker.handshakes.count() >= QUIC_HANDSHAKES_UNVALIDATED_MAX;
+    if is_pressed && !incoming.remote_address_validated() {
+        return endpoint.retry(incoming);
+    }
+    let Some(peer) = listening::client(worker, incoming.remote_address()) else {
+        return endpoint.refuse(incoming);
+    };
+    match admission::admit(worker, Peer { address: peer.ip(), is_named: false }) {
+        Ok(place) => {
+            let client = Asking { listener, peer, place, config };
+            let (worker, endpoint) = (Rc::clone(worker), Rc::clone(endpoint));
+            reactor::spawn_detached(serve(worker, endpoint, incoming, client));
+        }
+        Err(reason) => {
+            worker.recorder.borrow().reason(reason);
+            endpoint.refuse(incoming);
+        }
+    }
+}
+
+/// A client that asks for a connection.
+struct Asking {
+    listener: ListenerId,
+    peer: SocketAddr,
+    place: Option<ClientConnection>,
+    config: Arc<ServerConfig>,
+}
+
+/// Serves a connection to its end. It counts as open from now on, before the future is first polled.
+fn serve(
+    worker: Rc<Worker>,
+    endpoint: Rc<Endpoint>,
+    incoming: Incoming,
+    client: Asking,
+) -> impl Future<Output = ()> {
+    let open = Open::count(worker);
+    async move {
+        let worker = open.worker();
+        let deadline = Deadline::new(&worker.deadlines);
+        let Asking { listener, peer, place, config } = client;
+        let connected = connect(worker, &endpoint, incoming, config, &deadline).await;
+        let (link, tls) = match connected {
+            Ok(connected) => connected,
+            Err(reason) => {
+                worker.recorder.borrow().reason(reason);
+                let counted = Peer { address: peer.ip(), is_named: false };
+                admission::note_fault(worker, worker.config().settings(), counted, reason);
+                admission::note_unused(worker, listener, counted, true);
+                return;
+            }
+        };
+        let conn = Conn {
+            tls: Some(tls),
+            peer,
+            named_port: None,
+            listener,
+            local: link.quic().local(),
+            serial: worker.next_serial(),
+            requests: Cell::new(0),
+            tally: Tally::default(),
+            last_lines: RefCell::default(),
+            has_begun_handshake: Cell::new(true),
+            is_turned_away: Cell::new(false),
+            place,
+            worker: Rc::clone(worker),
+        };
+        conn.own(&deadline);
+        let server = Server {
+            worker,
+            conn: Rc::new(conn),
+            deadline,
+            link,
+            streams: Streams::new(worker.clock.clone()),
+            is_closing: Cell::new(false),
+            faults: Cell::new(0),
+            pinged: Cell::new(worker.clock.now()),
+        };
+        let code = server.run().await;
+        server.say_goodbye(code).await;
+    }
+}
+
+/// Makes the handshake, in its turn among others.
+async fn connect(
+    worker: &Rc<Worker>,
+    endpoint: &Rc<Endpoint>,
+    incoming: Incoming,
+    config: Arc<ServerConfig>,
+    deadline: &Deadline,
+) -> Result<(Rc<Link>, Box<ClientTls>), Reason> {
+    let Some(entry) = worker.handshakes.enter() else {
+        endpoint.refuse(incoming);
+        return Err(Reason::HandshakeLimit);
+    };
+    entry.pass().await;
+    let quic = endpoint.accept(incoming, config).map_err(|error| quic_fault(&error))?;
+    let client = worker.config();
+    let client = &client.settings().client;
+    let link = Link::new(quic, client.head_bytes_max, worker.clock.clone());
+    deadline.start(client.header_timeout);
+    let reason = match deadline.guard(|cx| link.poll_progress(cx)).await {
+        Ok(Progress::Connected) => match link.client_tls() {
+            Some(tls) => {
+                worker.recorder.borrow().handshake(tls.handshake());
+                return Ok((link, tls));
+            }
+            None => Reason::BadHandshake,
+        },
+        Ok(Progress::End(error)) => quic_fault(&error),
+        Ok(Progress::Fault(_) | Progress::Request(_) | Progress::CancelledEarly(_)) => Reason::BadHandshake,
+        Err(Elapsed) => Reason::HandshakeTimeout,
+    };
+    link.close(Code::NO_ERROR);
+    let _ = deadline.within(LINGER, |cx| link.poll_goodbye(cx)).await;
+    Err(reason)
+}
+
+/// A connection that is being served.
+struct Server<'a> {
+    worker: &'a Rc<Worker>,
+    conn: Rc<Conn>,
+    deadline: Deadline,
+    link: Rc<Link>,
+    /// Streams that are being served.
+    streams: Rc<Streams>,
+    /// No more streams are taken.
+    is_closing: Cell<bool>,
+    /// Streams that broke a rule and have been counted.
+    faults: Cell<u32>,
+    /// When the client was last asked for a sign of life.
+    pinged: Cell<Moment>,
+}
+
+/// The progress of a connection.
+enum Event {
+    Request(StreamId),
+    CancelledEarly(u32),
+    /// Its time without a request is up, or the worker drains.
+    Due,
+    /// A client whose requests take long has to show that it is there.
+    Ping,
+    /// A head that has begun took too long to come.
+    Slow,
+    Broken(Fault),
+    Flood,
+    End,
+}
+
+impl Server<'_> {
+    /// Serves until the connection has to end; returns the code that the client is told, if there is one.
+    async fn run(&self) -> Option<Code> {
+        loop {
+            match poll_fn(|cx| self.poll_event(cx)).await {
+                Event::Request(id) => self.accept(id),
+                Event::CancelledEarly(count) => {
+                    let config = self.worker.config();
+                    for _ in 0..count {
+                        self.worker.recorder.borrow().reason(Reason::ClientAborted);
+                        self.streams.note_cancelled_early();
+                        let peer = self.conn.counted_peer();
+                        admission::note_broken_off(self.worker, config.settings(), peer);
+                    }
+                }
+                Event::Due if self.is_closing.replace(true) && self.streams.open.get() == 0 => {
+                    self.link.finish_shut_down();
+                    return Some(Code::NO_ERROR);
+                }
+                Event::Due => {
+                    self.streams.note_idle();
+                    self.link.shut_down();
+                }
+                Event::Ping => {
+                    self.pinged.set(self.worker.clock.now());
+                    self.link.ping();
+                }
+                Event::Slow => {
+                    let reason = Reason::HeadTimeout;
+                    self.worker.recorder.borrow().reason(reason);
+                    let config = self.worker.config();
+                    admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
+                    return Some(Code::REQUEST_INCOMPLETE);
+                }
+                Event::Flood => {
+                    self.worker.recorder.borrow().reason(Reason::Http3Flood);
+                    return Some(Code::EXCESSIVE_LOAD);
+                }
+                Event::Broken(fault) => {
+                    let is_flood = fault.code == Code::EXCESSIVE_LOAD;
+                    let reason = if is_flood { Reason::Http3Flood } else { Reason::Http3Error };
+                    self.worker.recorder.borrow().reason(reason);
+                    return Some(fault.code);
+                }
+                Event::End => return None,
+            }
+        }
+    }
+
+    fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
+        let progress = self.link.poll_progress(cx);
+        self.count_faults();
+        if self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX {
+            return Poll::Ready(Event::Flood);
+        }
+        match progress {
+            Poll::Ready(Progress::Request(id)) => Poll::Ready(Event::Request(id)),
+            Poll::Ready(Progress::CancelledEarly(count)) => Poll::Ready(Event::CancelledEarly(count)),
+            Poll::Ready(Progress::Fault(fault)) => Poll::Ready(Event::Broken(fault)),
+            Poll::Ready(Progress::End(error)) => {
+                tracing::debug!(%error, "a connection over QUIC has ended");
+                Poll::Ready(Event::End)
+            }
+            // It is connected once.
+            Poll::Ready(Progress::Connected) => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Pending => {
+                self.streams.wake_on_change(cx);
+                let (idle, slow, ping) = (self.idle_until(), self.head_until(), self.ping_at());
+                let due = [idle, slow, ping].into_iter().flatten().min();
+                let now = self.worker.clock.now();
+                let is_due = |at: Option<Moment>| at.is_some_and(|at| at <= now);
+                let event = match (is_due(slow), is_due(ping)) {
+                    (true, _) => Event::Slow,
+                    (false, true) => Event::Ping,
+                    (false, false) => Event::Due,
+                };
+                self.deadline.poll_idle(due, idle.is_some(), cx).map(|()| event)
+            }
+        }
+    }
+
+    /// When the connection has been without a request for too long.
+    fn idle_until(&self) -> Option<Moment> {
+        let is_first = self.conn.requests.get() == 0;
+        let is_last = self.worker.is_closing(self.conn.listener);
+        let timeout = match (self.streams.open.get(), self.is_closing.get(), is_last) {
+            // Streams that wait for something have deadlines of their own.
+            (1.., ..) => return None,
+            // The client has read the GOAWAY by then, or packets are lost.
+            (0, true, _) => self.link.quic().goodbye_time().min(LINGER),
+            (0, false, true) => {
+                if is_first {
+                    LAST_REQUEST_GRACE
+                } else {
+                    Duration::ZERO
+                }
+            }
+            (0, false, false) => {
+                let configured = self.worker.config().settings().client.keep_alive_timeout;
+                self.worker.keep_alive_timeout(configured)
+            }
+        };
+        Some(self.streams.idle_since.get().after(timeout))
+    }
+
+    /// When a head that has begun to come has to be there.
+    fn head_until(&self) -> Option<Moment> {
+        let since = self.link.begun()?;
+        Some(since.after(self.worker.config().settings().client.header_timeout))
+    }
+
+    /// When a client with requests that take long is asked for a sign of life: without packets, QUIC takes
+    /// either side for gone.
+    fn ping_at(&self) -> Option<Moment> {
+        let interval = idle_timeout(self.worker.config().settings()) / 3;
+        (self.streams.open.get() > 0).then(|| self.pinged.get().after(interval))
+    }
+
+    /// Serves the request on a stream whose head has come, in a task of its own.
+    fn accept(&self, id: StreamId) {
+        let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
+        let config = worker.config();
+        let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
+        let key = || websocket_key(&worker);
+        let opened = self.link.request(id, config.request_limits(), key, &mut head, &mut request);
+        let Some(opened) = opened else {
+            return worker.requests.keep(request);
+        };
+        self.conn.count_request();
+        let is_last = self.conn.requests.get() >= config.settings().client.keep_alive_requests
+            || self.conn.is_closing();
+        if is_last && !self.is_closing.replace(true) {
+            self.link.shut_down();
+        }
+        let begin = worker.clock.now();
+        if self.streams.open.get() == 0 {
+            self.pinged.set(begin);
+        }
+        let stream = Stream::new(Rc::clone(&self.link), id);
+        let open = OpenStream::count(&self.streams);
+        let worker = Rc::clone(&worker);
+        let arrived = Arrived { open, worker, conn, stream, head, request, read: opened.head, begin };
+        // In a box of its own, since a task is moved several times until it has its place.
+        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
+    }
+
+    async fn say_goodbye(&self, code: Option<Code>) {
+        self.link.close(code.unwrap_or(Code::NO_ERROR));
+        // The client need not take it.
+        let _ = self.deadline.within(LINGER, |cx| self.link.poll_goodbye(cx)).await;
+    }
+
+    fn count_faults(&self) {
+        let seen = self.link.faults();
+        for _ in self.faults.replace(seen)..seen {
+            self.worker.recorder.borrow().reason(Reason::Http3StreamError);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! One request on a connection, as the task that serves it sees it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes};
+use quinn_proto::{StreamId, WriteError};
+use wire::h3::{self, Code, lines};
+
+use super::link::{Link, State};
+use super::slot::{Side, Slot, varint};
+use crate::io::h2::Broken;
+use crate::limits::HTTP3_PIECE_BYTES_MAX;
+
+/// A stream with the request of a client. When it is dropped before its end, it is reset.
+pub(crate) struct Stream {
+    link: Rc<Link>,
+    id: StreamId,
+    /// The side that broke the stream off first, if any.
+    broken_off: Cell<Option<Side>>,
+}
+
+impl Stream {
+    pub(crate) fn new(link: Rc<Link>, id: StreamId) -> Self {
+        Self { link, id, broken_off: Cell::new(None) }
+    }
+
+    /// Calls a function with the state of the stream and the connection, and has the driver send.
+    fn with<R>(&self, act: impl FnOnce(&mut Slot, &mut quinn_proto::Connection) -> R) -> Result<R, Broken> {
+        let state = &mut *self.link.state.borrow_mut();
+        let has_ended = state.has_ended;
+        let slot = state.slots.get_mut(&self.id).ok_or(Broken)?;
+        if has_ended || slot.broken_by.is_some() {
+            return Err(Broken);
+        }
+        Ok(self.link.quic.with(|quinn| act(slot, quinn)))
+    }
+
+    // === Receiving ===
+
+    /// The next piece of the content; none at its end, which trailers may follow.
+    pub(crate) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        match self.poll_content(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(broken)) => Poll::Ready(Some(Err(broken))),
+            Poll::Ready(Ok(false)) => Poll::Ready(None),
+            Poll::Ready(Ok(true)) => {
+                let state = &mut *self.link.state.borrow_mut();
+                let content = state.slots.get_mut(&self.id).and_then(|slot| slot.content.take());
+                Poll::Ready(Some(content.ok_or(Broken)))
+            }
+        }
+    }
+
+    /// Ready when there is a next piece to take; false where the content has ended, which trailers may follow.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        // The one who takes the next piece finds the error.
+        self.poll_content(cx).map(|ready| ready.unwrap_or(true))
+    }
+
+    /// The trailers, as lines of HTTP/1.
+    pub(crate) fn poll_trailers(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Broken>> {
+        match self.poll_content(cx) {
+            Poll::Pending => Poll::Pending,
+            // Content that nobody takes comes first.
+            Poll::Ready(Ok(true) | Err(Broken)) => Poll::Ready(Err(Broken)),
+            Poll::Ready(Ok(false)) => {
+                let state = &mut *self.link.state.borrow_mut();
+                let slot = state.slots.get_mut(&self.id).ok_or(Broken);
+                Poll::Ready(slot.map(|slot| std::mem::take(&mut slot.trailers)))
+            }
+        }
+    }
+
+    /// Waits until there is content, or it has ended.
+    fn poll_content(&self, cx: &mut Context<'_>) -> Poll<Result<bool, Broken>> {
+        let state = &mut *self.link.state.borrow_mut();
+        let list_bytes_max = self.link.head_bytes_max;
+        let has_ended = state.has_ended;
+        let Some(slot) = state.slots.get_mut(&self.id) else { return Poll::Ready(Err(Broken)) };
+        if slot.content.is_some() {
+            return Poll::Ready(Ok(true));
+        }
+        if slot.has_end && slot.unread.is_empty() {
+            return Poll::Ready(Ok(false));
+        }
+        if has_ended || slot.broken_by.is_some() {
+            return Poll::Ready(Err(Broken));
+        }
+        // What is read makes room for more, which the client has to be told.
+        let read = self.link.quic.with(|quinn| slot.read_content(quinn, self.id, list_bytes_max));
+        match read {
+            Ok(Some(is_there)) => Poll::Ready(Ok(is_there)),
+            Ok(None) if slot.broken_by.is_some() => Poll::Ready(Err(Broken)),
+            Ok(None) => {
+                remember(&mut slot.reader, cx);
+                Poll::Pending
+            }
+            Err(fault) => {
+                self.link.quic.with(|quinn| state.note_fault(quinn, self.id, fault));
+                Poll::Ready(Err(Broken))
+            }
+        }
+    }
+
+    /// The next piece, if it has arrived.
+    pub(crate) fn data_now(&self) -> Option<Result<Bytes, Broken>> {
+        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
+    }
+
+    /// The content that has come, if nothing follows it and it is no longer than `len_max`.
+    pub(crate) fn take_last(&self, len_max: usize) -> Option<Bytes> {
+        let is_ready = self.poll_content(&mut Context::from_waker(Waker::noop()));
+        if !matches!(is_ready, Poll::Ready(Ok(true))) {
+            return None;
+        }
+        let state = &mut *self.link.state.borrow_mut();
+        let slot = state.slots.get_mut(&self.id)?;
+        let is_last = slot.has_end && slot.unread.is_empty() && slot.trailers.is_empty();
+        let is_short = slot.content.as_ref().is_some_and(|content| content.len() <= len_max);
+        if is_last && is_short { slot.content.take() } else { None }
+    }
+
+    /// Whether neither content nor trailers follow.
+    pub(crate) fn is_end(&self) -> bool {
+        let state = self.link.state.borrow();
+        state.slots.get(&self.id).is_some_and(|slot| {
+            slot.has_end && slot.unread.is_empty() && slot.content.is_none() && slot.trailers.is_empty()
+        })
+    }
+
+    // === Sending ===
+
+    /// Sends the head of a response, interim or final; `end` where nothing follows it.
+    pub(crate) fn respond(&self, status: u16, head: &[u8], end: bool) -> Result<(), Broken> {
+        self.with(|slot, quinn| {
+            h3::write_response(status, lines(head), &mut slot.out);
+            slot.ends_after_out |= end;
+            slot.flush(quinn, self.id);
+        })
+    }
+
+    /// Room for content that is read and handed over at once, in bytes. The client's window is not known: what
+    /// there is no room for waits with the one who has read it.
+    pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        let room = self.with(|slot, quinn| {
+            slot.flush(quinn, self.id);
+            // A write of nothing says whether there is room, and has us told when there is.
+            if !slot.is_blocked && matches!(quinn.send_stream(self.id).write(&[]), Err(WriteError::Blocked)) {
+                slot.is_blocked = true;
+            }
+            if slot.is_blocked {
+                remember(&mut slot.writer, cx);
+                return Poll::Pending;
+            }
+            Poll::Ready(HTTP3_PIECE_BYTES_MAX)
+        });
+        match room {
+            Ok(room) => room.map(Ok),
+            Err(broken) => Poll::Ready(Err(broken)),
+        }
+    }
+
+    /// Hands over `content` piece by piece, as there is room; the pieces are removed from `content`. With the
+    /// last one the stream ends if `end`.
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        content: &mut impl Buf,
+        end: bool,
+    ) -> Poll<Result<(), Broken>> {
+        let sent = self.with(|slot, quinn| slot.send(quinn, self.id, content, end, cx));
+        sent.unwrap_or(Poll::Ready(Err(Broken)))
+    }
+
+    /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
+    pub(crate) fn finish(&self, trailers: &[u8]) -> Result<(), Broken> {
+        self.with(|slot, quinn| {
+            if slot.announced > 0 {
+                return Err(Broken);
+            }
+            if !trailers.is_empty() {
+                h3::write_trailers(lines(trailers), &mut slot.out);
+            }
+            slot.ends_after_out = true;
+            slot.flush(quinn, self.id);
+            Ok(())
+        })?
+    }
+
+    // === The early end ===
+
+    /// Ready when the client has broken the stream off, or the connection has ended.
+    pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.note_gone() {
+            return Poll::Ready(());
+        }
+        if let Some(slot) = self.link.state.borrow_mut().slots.get_mut(&self.id) {
+            remember(&mut slot.watcher, cx);
+        }
+        Poll::Pending
+    }
+
+    /// Whether the client has broken the stream off before its response had ended.
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.note_gone();
+        self.broken_off.get() == Some(Side::Peer)
+    }
+
+    /// Notes who has ended the stream early, if it has been.
+    fn note_gone(&self) -> bool {
+        let state = self.link.state.borrow();
+        let Some(slot) = state.slots.get(&self.id) else { return true };
+        let by = slot.broken_by.or((state.has_ended && !slot.has_finished).then_some(Side::Peer));
+        self.broken_off.set(self.broken_off.get().or(by));
+        by.is_some()
+    }
+
+    /// Resets the stream, since its response cannot be completed.
+    pub(crate) fn break_off(&self) {
+        self.note_gone();
+        let state = &mut *self.link.state.borrow_mut();
+        reset(&self.link, state, self.id, Code::INTERNAL_ERROR);
+        if let Some(slot) = state.slots.get_mut(&self.id) {
+            slot.broken_by.get_or_insert(Side::Us);
+        }
+    }
+}
+
+impl Slot {
+    fn send(
+        &mut self,
+        quinn: &mut quinn_proto::Connection,
+        id: StreamId,
+        content: &mut impl Buf,
+        end: bool,
+        cx: &Context<'_>,
+    ) -> Poll<Result<(), Broken>> {
+        while content.has_remaining() {
+            if self.announced == 0 {
+                self.announced = content.remaining();
+                h3::write_data_header(self.announced, &mut self.out);
+            }
+            self.flush(quinn, id);
+            if self.out.is_empty() && self.broken_by.is_none() {
+                let chunk = content.chunk();
+                let chunk = &chunk[..chunk.len().min(self.announced)];
+                match quinn.send_stream(id).write(chunk) {
+                    Ok(len) => {
+                        content.advance(len);
+                        self.announced -= len;
+                        continue;
+                    }
+                    Err(WriteError::Blocked) => self.is_blocked = true,
+                    Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
+                        self.broken_by.get_or_insert(Side::Peer);
+                    }
+                }
+            }
+            if self.broken_by.is_some() {
+                return Poll::Ready(Err(Broken));
+            }
+            remember(&mut self.writer, cx);
+            return Poll::Pending;
+        }
+        if end {
+            self.ends_after_out = true;
+            self.flush(quinn, id);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Resets our side of a stream that has not ended, and asks for nothing more.
+fn reset(link: &Link, state: &mut State, id: StreamId, code: Code) {
+    let Some(slot) = state.slots.get_mut(&id) else { return };
+    let code = varint(code);
+    let (has_finished, has_end) = (slot.has_finished, slot.has_end);
+    link.quic.with(|quinn| {
+        // Either side may have been reset by the client.
+        if !has_finished {
+            let _ = quinn.send_stream(id).reset(code);
+        }
+        if !has_end {
+            let _ = quinn.recv_stream(id).stop(code);
+        }
+    });
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let state = &mut *self.link.state.borrow_mut();
+        let Some(slot) = state.slots.get_mut(&self.id) else { return };
+        if slot.ends_after_out && !slot.has_finished && slot.broken_by.is_none() && !state.has_ended {
+            // The last frames wait for room.
+            slot.is_left = true;
+            return;
+        }
+        // The response is whole, and the rest of the request is not needed (RFC 9114 section 4.1).
+        let code = if slot.has_finished { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
+        reset(&self.link, state, self.id, code);
+        state.slots.remove(&self.id);
+    }
+}
+
+fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
+    if !place.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+        *place = Some(cx.waker().clone());
+    }
+}

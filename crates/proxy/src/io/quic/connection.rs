@@ -1,0 +1,181 @@
+//! One connection: the packets that it receives and sends, and its timers.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use quinn_proto::{ConnectionEvent, ConnectionHandle, EndpointEvent, Event, Transmit};
+use reactor::Timer;
+
+use super::endpoint::Endpoint;
+use crate::limits::{QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_SENDS_PER_TURN_MAX};
+
+/// A connection. Its driver is the task that polls it; other tasks use its streams and wake the driver.
+pub(crate) struct Connection {
+    endpoint: Rc<Endpoint>,
+    handle: ConnectionHandle,
+    quinn: RefCell<quinn_proto::Connection>,
+    driver: RefCell<Option<Waker>>,
+    /// The timer that is set, and when it is due.
+    timer: RefCell<Option<(Instant, Timer)>>,
+    /// Datagrams that the socket has not taken.
+    unsent: RefCell<Option<(Transmit, Vec<u8>)>>,
+    is_drained: Cell<bool>,
+}
+
+/// Least time for a goodbye: clocks of clients are coarse, and their threads may be busy.
+const GOODBYE_TIME_MIN: Duration = Duration::from_millis(200);
+
+impl Connection {
+    pub(super) fn new(
+        endpoint: Rc<Endpoint>,
+        handle: ConnectionHandle,
+        quinn: quinn_proto::Connection,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            endpoint,
+            handle,
+            quinn: RefCell::new(quinn),
+            driver: RefCell::default(),
+            timer: RefCell::default(),
+            unsent: RefCell::default(),
+            is_drained: Cell::new(false),
+        })
+    }
+
+    /// The address that the client has connected to.
+    pub(crate) fn local(&self) -> SocketAddr {
+        let local = self.endpoint.local();
+        let ip = self.quinn.borrow().local_ip().unwrap_or(local.ip());
+        SocketAddr::new(ip.to_canonical(), local.port())
+    }
+
+    /// The time within which a client has read what it was sent last, unless it was lost.
+    pub(crate) fn goodbye_time(&self) -> Duration {
+        (3 * self.quinn.borrow().rtt()).max(GOODBYE_TIME_MIN)
+    }
+
+    pub(super) fn receive(&self, event: ConnectionEvent) {
+        self.with(|quinn| quinn.handle_event(event));
+    }
+
+    /// Calls a function with the connection's state. The driver then sends what is to be sent.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut quinn_proto::Connection) -> R) -> R {
+        let result = act(&mut self.quinn.borrow_mut());
+        self.wake_driver();
+        result
+    }
+
+    /// The same for what changes nothing that has to be sent.
+    pub(crate) fn look<R>(&self, act: impl FnOnce(&mut quinn_proto::Connection) -> R) -> R {
+        act(&mut self.quinn.borrow_mut())
+    }
+
+    /// Has the driver polled.
+    pub(crate) fn wake_driver(&self) {
+        if let Some(driver) = &*self.driver.borrow() {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// Whether nothing more will be said on either side.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_drained.get()
+    }
+
+    /// Receives, sends and keeps the timers, until there is an event. It never ends by itself: an event says
+    /// that the connection is lost.
+    pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
+        {
+            let mut driver = self.driver.borrow_mut();
+            if !driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                *driver = Some(cx.waker().clone());
+            }
+        }
+        loop {
+            self.exchange();
+            let event = self.quinn.borrow_mut().poll();
+            if let Some(event) = event {
+                return Poll::Ready(event);
+            }
+            self.send(cx);
+            self.exchange();
+            if self.is_drained.get() || !self.fire_timer(cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Tells the endpoint what it has to know.
+    fn exchange(&self) {
+        let mut quinn = self.quinn.borrow_mut();
+        while let Some(event) = quinn.poll_endpoint_events() {
+            if event.is_drained() {
+                self.is_drained.set(true);
+            }
+            if let Some(answer) = self.endpoint.note(self.handle, event) {
+                quinn.handle_event(answer);
+            }
+        }
+    }
+
+    fn send(&self, cx: &Context<'_>) {
+        if let Some((transmit, bytes)) = self.unsent.take()
+            && !self.endpoint.send(&transmit, &bytes, cx.waker())
+        {
+            *self.unsent.borrow_mut() = Some((transmit, bytes));
+            return;
+        }
+        let now = super::now();
+        let datagrams_max = self.endpoint.datagrams_per_send().min(QUIC_DATAGRAMS_PER_SEND_MAX);
+        let mut scratch = self.endpoint.scratch().borrow_mut();
+        let mut quinn = self.quinn.borrow_mut();
+        for _ in 0..QUIC_SENDS_PER_TURN_MAX {
+            scratch.clear();
+            let Some(transmit) = quinn.poll_transmit(now, datagrams_max, &mut scratch) else { return };
+            if !self.endpoint.send(&transmit, &scratch, cx.waker()) {
+                *self.unsent.borrow_mut() = Some((transmit, scratch.clone()));
+                return;
+            }
+        }
+        // Other connections are served before there is more.
+        cx.waker().wake_by_ref();
+    }
+
+    /// Sets the timer. True if it was due, and there may be more to do.
+    fn fire_timer(&self, cx: &mut Context<'_>) -> bool {
+        let due = self.quinn.borrow_mut().poll_timeout();
+        let mut timer = self.timer.borrow_mut();
+        let Some(due) = due else {
+            *timer = None;
+            return false;
+        };
+        let now = super::now();
+        if due > now {
+            // One that ends too soon is set again then: most are put off by each packet.
+            let is_late = timer.as_ref().is_none_or(|(set, _)| *set > due);
+            if is_late {
+                *timer = Some((due, Timer::after(due - now)));
+            }
+            let is_over = timer.as_mut().is_some_and(|(_, sleep)| Pin::new(sleep).poll(cx).is_ready());
+            if is_over {
+                *timer = None;
+            }
+            return is_over;
+        }
+        *timer = None;
+        self.quinn.borrow_mut().handle_timeout(now);
+        true
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !self.is_drained.get() {
+            self.endpoint.note(self.handle, EndpointEvent::drained());
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The frames of one message on a request stream (RFC 9114 section 4.1): heads, content, trailers.
+
+use super::code::{Code, Fault};
+use super::frame::{Header, HeaderReader, kind, write_header};
+use super::qpack;
+use crate::field::Known;
+use crate::h1::{Malformed, Request, RequestLimits, Response};
+use crate::h2::RequestHead;
+use crate::head::{self, HeadFault, HeaderBlock};
+use crate::priority::Priority;
+
+/// The message that comes on a request stream, while it comes.
+#[derive(Debug)]
+pub struct Message {
+    phase: Phase,
+    header: HeaderReader,
+    /// The frame whose payload is coming, and how much of it is still to come.
+    frame: Option<Header>,
+    /// A header block, as far as it has come.
+    block: Vec<u8>,
+    block_bytes_max: usize,
+    /// Bytes of content that are still to come; none if the head does not say.
+    expected: Option<u64>,
+    /// Frames that were of no use.
+    useless: u32,
+}
+
+/// The part of a message that may come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Head,
+    /// A head waits to be read.
+    HeadRead,
+    Content,
+    /// Trailers have come: nothing may follow but frames that are ignored.
+    Trailers,
+}
+
+/// A part of a message, as it has come.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// A whole header block, which [`Message::request`] or [`Message::response`] reads.
+    Head,
+    /// A header block that is longer than the bound; the rest of the message is of no use.
+    HeadTooLarge,
+    /// A piece of the content. It is part of the input.
+    Content(&'a [u8]),
+    /// Whole trailers, which [`Message::trailers`] reads.
+    Trailers,
+}
+
+/// The head of a request as it has been read.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// The reason why the request cannot be served, for which there is a response.
+    pub head: Result<(), Malformed>,
+    /// The order of the response among others.
+    pub priority: Priority,
+}
+
+/// Frames without a use that a stream may have: unknown ones, and empty ones of content.
+const USELESS_FRAMES_MAX: u32 = 1000;
+
+impl Message {
+    /// The message of a stream that has begun. `block_bytes_max` bounds a header block, as it is sent.
+    pub fn new(block_bytes_max: usize) -> Self {
+        Self {
+            phase: Phase::Head,
+            header: HeaderReader::default(),
+            frame: None,
+            block: Vec::new(),
+            block_bytes_max,
+            expected: None,
+            useless: 0,
+        }
+    }
+
+    /// Whether the first byte of the message has not come.
+    pub fn is_untouched(&self) -> bool {
+        self.phase == Phase::Head && self.frame.is_none() && !self.header.has_begun()
+    }
+
+    /// Reads on, and removes from `input` the bytes that have been read. Returns none once all have been.
+    ///
+    /// # Errors
+    /// The peer has broken a rule.
+    pub fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Part<'a>>, Fault> {
+        while !input.is_empty() {
+            let Some(frame) = &mut self.frame else {
+                let Some(header) = self.header.read(input) else { return Ok(None) };
+                if let Some(part) = self.begin(header)? {
+                    return Ok(Some(part));
+                }
+                continue;
+            };
+            let len = usize::try_from(frame.len).unwrap_or(usize::MAX).min(input.len());
+            let (piece, rest) = input.split_at(len);
+            *input = rest;
+            frame.len -= len as u64;
+            let (kind, is_whole) = (frame.kind, frame.len == 0);
+            if is_whole {
+                self.frame = None;
+            }
+            match kind {
+                kind::DATA => return Ok(Some(Part::Content(piece))),
+                kind::HEADERS => {
+                    self.block.extend_from_slice(piece);
+                    if is_whole {
+                        return Ok(Some(self.end_block()));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that no bytes follow.
+    ///
+    /// # Errors
+    /// The message is not whole.
+    pub fn end(&self) -> Result<(), Fault> {
+        match self.phase {
+            // RFC 9114 section 7.1: a frame that is cut off is an error of the connection.
+            _ if self.frame.is_some() || self.header.has_begun() => {
+                Err(Fault::of_connection(Code::FRAME_ERROR))
+            }
+            Phase::Head => Err(Fault::of_stream(Code::REQUEST_INCOMPLETE)),
+            _ if self.expected.is_some_and(|left| left > 0) => Err(Fault::of_stream(Code::MESSAGE_ERROR)),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, header: Header) -> Result<Option<Part<'static>>, Fault> {
+        match (header.kind, self.phase) {
+            (kind::HEADERS, Phase::Head | Phase::Content) => {
+                if header.len > self.block_bytes_max as u64 {
+                    return Ok(Some(Part::HeadTooLarge));
+                }
+                self.block.clear();
+                if header.len == 0 {
+                    return Ok(Some(self.end_block()));
+                }
+            }
+            (kind::DATA, Phase::Content) => {
+                if let Some(left) = &mut self.expected {
+                    *left = left.checked_sub(header.len).ok_or(Fault::of_stream(Code::MESSAGE_ERROR))?;
+                }
+                if header.len == 0 {
+                    self.note_useless()?;
+                }
+            }
+            (
+                kind::HEADERS
+                | kind::DATA
+                | kind::CANCEL_PUSH
+                | kind::SETTINGS
+                | kind::PUSH_PROMISE
+                | kind::GOAWAY
+                | kind::MAX_PUSH_ID
+                | kind::PRIORITY_UPDATE
+                | kind::PRIORITY_UPDATE_OF_PUSH,
+                _,
+            ) => return Err(Fault::of_connection(Code::FRAME_UNEXPECTED)),
+            (kind, _) if kind::is_of_http2(kind) => return Err(Fault::of_connection(Code::FRAME_UNEXPECTED)),
+            _ => self.note_useless()?,
+        }
+        if header.len > 0 {
+            self.frame = Some(header);
+        }
+        Ok(None)
+    }
+
+    fn end_block(&mut self) -> Part<'static> {
+        if self.phase == Phase::Head {
+            self.phase = Phase::HeadRead;
+            Part::Head
+        } else {
+            self.phase = Phase::Trailers;
+            Part::Trailers
+        }
+    }
+
+    fn note_useless(&mut self) -> Result<(), Fault> {
+        self.useless += 1;
+        if self.useless > USELESS_FRAMES_MAX {
+            return Err(Fault::of_connection(Code::EXCESSIVE_LOAD));
+        }
+        Ok(())
+    }
+
+    /// Reads the head of a request that has just [come](Part::Head) into `head`, which must be empty, and
+    /// `request`. With `is_end` nothing follows it. `websocket_key` makes the key with which an extended CONNECT
+    /// (RFC 9220) becomes the `Upgrade` of RFC 6455.
+    ///
+    /// # Errors
+    /// The head breaks a rule of HTTP/3 or cannot be decoded.
+    pub fn request(
+        &mut self,
+        limits: RequestLimits,
+        list_bytes_max: usize,
+        is_end: bool,
+        websocket_key: impl FnOnce() -> String,
+        head: &mut Vec<u8>,
+        request: &mut Request,
+    ) -> Result<Opened, Fault> {
+        let block = std::mem::take(&mut self.block);
+        let block = HeaderBlock { decoder: &mut qpack::Decoder, bytes: &block, list_bytes_max, is_end };
+        let read = head::read_request(block, limits, websocket_key, head, request);
+        let read = read.map_err(|_| BROKEN_BLOCK)?;
+        self.phase = Phase::Content;
+        match read {
+            Ok(priority) => {
+                self.expected = request.fields.content_length;
+                Ok(Opened { head: Ok(()), priority })
+            }
+            Err(HeadFault::Broken) => Err(Fault::of_stream(Code::MESSAGE_ERROR)),
+            Err(HeadFault::Malformed(fault)) => {
+                Ok(Opened { head: Err(fault), priority: Priority::default() })
+            }
+        }
+    }
+
+    /// Reads the head of a response that has just come; an interim one is followed by another.
+    ///
+    /// # Errors
+    /// The head breaks a rule or cannot be decoded.
+    pub fn response(
+        &mut self,
+        answers_head: bool,
+        list_bytes_max: usize,
+        is_end: bool,
+        head: &mut Vec<u8>,
+        response: &mut Response,
+    ) -> Result<(), Fault> {
+        let block = std::mem::take(&mut self.block);
+        let block = HeaderBlock { decoder: &mut qpack::Decoder, bytes: &block, list_bytes_max, is_end };
+        let read = head::read_response(block, head, response).map_err(|_| BROKEN_BLOCK)?;
+        read.map_err(|_| Fault::of_stream(Code::MESSAGE_ERROR))?;
+        if response.status < 200 {
+            self.phase = Phase::Head;
+            return Ok(());
+        }
+        self.phase = Phase::Content;
+        let has_content = !answers_head && !matches!(response.status, 204 | 304);
+        self.expected = if has_content { response.fields.content_length } else { Some(0) };
+        Ok(())
+    }
+
+    /// Reads trailers that have just [come](Part::Trailers), as lines of HTTP/1.
+    ///
+    /// # Errors
+    /// They break a rule or cannot be decoded.
+    pub fn trailers(&mut self, list_bytes_max: usize, lines: &mut Vec<u8>) -> Result<(), Fault> {
+        let block = std::mem::take(&mut self.block);
+        let decoder = &mut qpack::Decoder;
+        let block = HeaderBlock { decoder, bytes: &block, list_bytes_max, is_end: true };
+        let read = head::read_trailers(block, lines).map_err(|_| BROKEN_BLOCK)?;
+        read.map_err(|_| Fault::of_stream(Code::MESSAGE_ERROR))
+    }
+}
+
+const BROKEN_BLOCK: Fault = Fault::of_connection(Code::QPACK_DECOMPRESSION_FAILED);
+
+// === Sending ===
+
+/// Appends the HEADERS frame of a response, which is interim below 200. `fields` are names and values without
+/// those of HTTP/1 alone.
+pub fn write_response<'f>(
+    status: u16,
+    fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
+    out: &mut Vec<u8>,
+) {
+    write_block(out, |block| {
+        qpack::status(status, block);
+        fields.for_each(|(_, name, value)| qpack::field(name, value, block));
+    });
+}
+
+/// Appends the HEADERS frame of a request.
+pub fn write_request<'f>(
+    head: RequestHead<'_>,
+    fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
+    out: &mut Vec<u8>,
+) {
+    write_block(out, |block| {
+        qpack::field(b":method", head.method, block);
+        qpack::field(b":scheme", if head.is_https { b"https" } else { b"http" }, block);
+        qpack::field(b":authority", head.authority, block);
+        qpack::field(b":path", head.path, block);
+        let fields = fields.filter(|(known, ..)| *known != Known::Host);
+        fields.for_each(|(_, name, value)| qpack::field(name, value, block));
+    });
+}
+
+/// Appends the HEADERS frame of trailers.
+pub fn write_trailers<'f>(fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>, out: &mut Vec<u8>) {
+    write_block(out, |block| fields.for_each(|(_, name, value)| qpack::field(name, value, block)));
+}
+
+fn write_block(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
+    let mut block = Vec::with_capacity(BLOCK_BYTES);
+    qpack::begin(&mut block);
+    encode(&mut block);
+    write_header(kind::HEADERS, block.len(), out);
+    out.extend_from_slice(&block);
+}
+
+/// Appends the front of a DATA frame with this many bytes.
+pub fn write_data_header(len: usize, out: &mut Vec<u8>) {
+    write_header(kind::DATA, len, out);
+}
+
+/// Room for most header blocks.
+const BLOCK_BYTES: usize = 512;
