@@ -21,7 +21,7 @@ pub struct CheckTally {
     against: u32,
 }
 
-/// What a check has found, and why it was made.
+/// The result of a check, and why it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// The check has passed.

@@ -29,7 +29,7 @@ pub struct VerifiedToken {
     pub generation: u64,
     /// When it ends.
     pub until: Moment,
-    /// What it says.
+    /// The claims of the token.
     pub claims: Object,
 }
 

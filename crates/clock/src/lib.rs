@@ -8,7 +8,7 @@ mod random;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use random::Random;
 use rustix::time::{ClockId, clock_gettime};
@@ -75,8 +75,8 @@ impl Clock {
         Moment(self.0.nanos.load(Ordering::Relaxed))
     }
 
-    /// The time since 1970 as the machine's clock shows it now, also after it was set. It is read anew, so this
-    /// is not for each request.
+    /// The time since 1970 as the machine's clock shows it now, also after it was set. It is read anew, so
+    /// this is not for each request.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
     pub fn wall(&self) -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -95,6 +95,12 @@ impl Clock {
 fn monotonic() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// The present time for protocols that measure round trips, which are shorter than a turn of a loop.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
+pub fn instant() -> Instant {
+    Instant::now()
 }
 
 impl Moment {

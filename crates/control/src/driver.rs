@@ -424,7 +424,8 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         self.geoip.want(&translation.geoip);
         if self.geoip.is_pending() {
-            // The databases are loaded beside this thread, and a configuration without them would close routes.
+            // The databases are loaded beside this thread, and a configuration without them would close
+            // routes.
             return;
         }
         add_databases(&mut translation, self.geoip.loaded());

@@ -43,7 +43,7 @@ pub(crate) struct Admin {
     pub(crate) registry: Arc<Registry>,
     /// The proxy; set when the first configuration is served.
     pub(crate) observer: OnceLock<Observer>,
-    /// Those who issue tokens; set when the configuration begins to be read.
+    /// The issuers of tokens; set when the configuration begins to be read.
     pub(crate) providers: OnceLock<Providers>,
     /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,

@@ -372,8 +372,7 @@ impl Bootstrap {
             ),
         };
         for &source in &options.upstream_source_address {
-            // An address that is not this machine's would look like one that has run out of ports, request by
-            // request.
+            // Another machine's address would look like one that has run out of ports, request by request.
             TcpListener::bind((source, 0)).with_context(|| {
                 format!("--upstream-source-address {source} is not an address of this machine")
             })?;

@@ -72,7 +72,7 @@ impl Country {
         first * 26 + second
     }
 
-    /// The code.
+    /// The code, two letters in upper case.
     pub fn code(&self) -> &str {
         str::from_utf8(&self.0).unwrap_or_default()
     }

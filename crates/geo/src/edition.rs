@@ -10,7 +10,7 @@ pub enum Kind {
     Country,
     /// Cities, with their countries.
     City,
-    /// Autonomous systems.
+    /// Autonomous systems, by number and name.
     Asn,
     /// Internet providers, with their autonomous systems.
     Isp,

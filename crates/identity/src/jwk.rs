@@ -39,7 +39,7 @@ pub struct Key {
     kind: Kind,
     /// The key as each algorithm needs it.
     forms: Vec<(Algorithm, Form)>,
-    /// What equal keys have in common; secrets as a digest.
+    /// A digest that is the same for equal keys, and does not show secrets.
     fingerprint: [u8; 32],
 }
 

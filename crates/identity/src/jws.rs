@@ -14,7 +14,7 @@ pub struct Jws<'t> {
     algorithm: Algorithm,
     key_id: Option<String>,
     signed: &'t [u8],
-    /// What is signed.
+    /// The content of the token, decoded.
     pub payload: Vec<u8>,
     signature: Vec<u8>,
 }

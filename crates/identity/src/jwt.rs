@@ -21,7 +21,7 @@ pub struct Token<'t> {
     claims: Object,
 }
 
-/// What is asked of the tokens of an issuer.
+/// The terms that tokens of an issuer have to meet.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Terms {
     /// The issuer, as `iss` has it: compared byte by byte.

@@ -45,11 +45,11 @@ struct State {
     /// When a worker last requested a refresh.
     asked: Option<Duration>,
     fetcher: Option<Waker>,
-    /// Those who wait for the end of a fetch.
+    /// Wakers of the tasks that wait for the end of a fetch.
     waiting: Vec<Waker>,
 }
 
-/// What is known of the keys of an issuer.
+/// The state of the keys of an issuer, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// Identifiers of the keys; `-` for one without.
@@ -101,7 +101,7 @@ impl KeySource {
         Some((keys, self.generation()))
     }
 
-    /// What is known of the keys.
+    /// Returns the state of the keys, for people.
     pub fn condition(&self) -> Condition {
         let state = self.state.lock();
         let keys = state.keys.iter().flat_map(|keys| keys.keys());
@@ -116,8 +116,8 @@ impl KeySource {
     }
 
     /// Requests a refresh at a time since 1970. The future ends when a fetch has ended, whatever its result.
-    /// A fetch that is under way serves for it. None if the keys are fixed, if a refresh was requested a short
-    /// time ago and has ended, or if too many wait already.
+    /// A fetch that is under way serves for it. None if the keys are fixed, if a refresh was requested a
+    /// short time ago and has ended, or if too many wait already.
     pub fn refresh(self: &Arc<Self>, now: Duration) -> Option<Refresh> {
         let mut state = self.state.lock();
         if !state.has_fetcher || state.waiting.len() >= WAITING_MAX {

@@ -1,5 +1,5 @@
-//! Who a client is: JSON Web Keys (RFC 7517) and JSON Web Tokens (RFC 7519) that are signed (RFC 7515), and
-//! rules about their claims.
+//! The identity of a client: JSON Web Keys (RFC 7517) and JSON Web Tokens (RFC 7519) that are signed
+//! (RFC 7515), and rules about their claims.
 //!
 //! Everything here is pure: bytes go in, and a decision comes out. Time is an argument. Must not be in here:
 //! sockets, clocks, threads, and HTTP.

@@ -56,8 +56,8 @@ impl Refusal {
         }
     }
 
-    /// What its client is told (RFC 6750 section 3). Whether a key or a signature is wrong is nobody's
-    /// business.
+    /// The reason as its client is told (RFC 6750 section 3). Whether a key or a signature is wrong is
+    /// nobody's business.
     pub fn description(self) -> &'static str {
         match self {
             Self::Malformed => "The token is malformed",

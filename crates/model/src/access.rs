@@ -42,8 +42,8 @@ pub struct Access {
     pub external: Option<ExternalAuth>,
     /// Only clients that these services let in, which are asked one after the other.
     pub ext_authz: Vec<ExtAuthz>,
-    /// Whether each of `networks`, `api_keys`, `jwt`, `basic`, `oidc`, `external` and `ext_authz` has to let a
-    /// client in, or one of them suffices.
+    /// Whether each of `networks`, `api_keys`, `jwt`, `basic`, `oidc`, `external` and `ext_authz` has to let
+    /// a client in, or one of them suffices.
     pub satisfy: Satisfy,
     /// Requests that all others let pass, and their responses, go through an external processor.
     pub processor: Option<Processor>,

@@ -34,7 +34,7 @@ pub struct OwnErrorPage {
     pub statuses: Vec<u16>,
     /// The status of the answer.
     pub status: ErrorPageStatus,
-    /// The answer.
+    /// The content of the answer.
     pub content: ErrorPageContent,
 }
 

@@ -22,7 +22,7 @@ pub struct HealthCheck {
     pub fall: u32,
 }
 
-/// What a health check sends.
+/// The request that a health check sends.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum HealthProbe {
     /// A GET request.

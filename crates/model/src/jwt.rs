@@ -20,14 +20,14 @@ pub struct Jwt {
     pub strips: bool,
     /// Headers for the endpoint with the claims that they have.
     pub headers: Vec<(String, Path)>,
-    /// Which requests the claims allow; none if each verified token does.
+    /// The rules by which claims allow requests; none if each verified token does.
     pub rules: Option<Arc<Rules>>,
 }
 
 /// An issuer of tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JwtIssuer {
-    /// What is asked of its tokens.
+    /// The terms that its tokens have to meet.
     #[serde(flatten)]
     pub terms: Terms,
     /// The keys that its tokens are signed with.

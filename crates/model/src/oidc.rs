@@ -18,14 +18,14 @@ pub struct Oidc {
     pub user: claims::Path,
     /// Headers for the endpoint, and the claims that they have the values of.
     pub headers: Vec<(String, claims::Path)>,
-    /// What clients that have signed in may request; none for everything.
+    /// The rules for requests of clients that have signed in; none if they may request everything.
     pub rules: Option<Arc<Rules>>,
 }
 
 /// A client of a provider, with its endpoints at a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OidcClient {
-    /// The provider.
+    /// The provider that users sign in at.
     pub provider: Arc<Provider>,
     /// The keys of the cookies.
     pub keys: Keys,

@@ -109,11 +109,11 @@ pub enum Step {
 pub struct Pass {
     /// Scheme, host and port of the cluster: `http://web.shop.svc:80`.
     pub to: Arc<str>,
-    /// What the endpoint is asked for.
+    /// The path and query that the endpoint is asked for.
     pub target: PassTarget,
 }
 
-/// What an endpoint is asked for after a [`Pass`].
+/// The path and query that an endpoint is asked for after a [`Pass`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum PassTarget {
     /// Path and query as they are.

@@ -3,6 +3,7 @@
 //! Nothing in here is shared with other workers except the idle upstream connections, which another may
 //! take.
 
+mod checks;
 mod last_place;
 mod log;
 mod notices;
@@ -52,7 +53,7 @@ use crate::replicas::Peers;
 use crate::store::Cache;
 use crate::store::forms::Forms;
 use crate::tls_cells::TlsCells;
-use crate::upstream::checks::{Checkers, GroupKey};
+use crate::upstream::checks::Checkers;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
 pub(crate) use last_place::LastPlace;
 pub(crate) use log::Log;
@@ -250,26 +251,6 @@ impl Worker {
         self.pool.configure(&next.snapshot.settings.upstream);
         let config = WorkerConfig::new(next, Some(&previous));
         self.change_to(config, &previous);
-    }
-
-    /// Makes the clusters anew of which health checks have other endpoints left out than before.
-    #[cold]
-    pub(crate) fn apply_checks(&self) {
-        let previous = self.config();
-        if let Some(config) = previous.with_present_checks() {
-            self.change_to(config, &previous);
-        }
-    }
-
-    /// Checks the endpoints of the present configuration that fall to this worker.
-    pub(crate) fn follow_checks(self: &Rc<Self>) {
-        let config = self.config();
-        Checkers::follow(self, config.snapshot.clusters().map(|(_, cluster)| cluster));
-    }
-
-    /// Whether this worker checks a group of endpoints.
-    pub(crate) fn has_share(&self, of: &GroupKey) -> bool {
-        of.worker(self.share.of) == self.share.index
     }
 
     fn change_to(&self, config: WorkerConfig, previous: &WorkerConfig) {
@@ -552,37 +533,6 @@ impl WorkerConfig {
         };
         let checked = (0..clusters.len()).filter(|&at| is_checked(&clusters[at])).collect();
         Self { snapshot, tls_listeners, clusters, checked, logs_response_headers, logs_request_bodies }
-    }
-
-    /// The clusters that are in use and whose endpoints are checked.
-    fn checked(&self) -> impl Iterator<Item = (usize, &Upstream, &Cluster)> {
-        self.checked.iter().filter_map(|&at| {
-            let upstream = self.clusters[at].as_deref()?;
-            Some((at, upstream, upstream.ready.get()?))
-        })
-    }
-
-    /// The same configuration without the endpoints that fail their health checks at present; none where it
-    /// has just these already.
-    fn with_present_checks(&self) -> Option<Self> {
-        let outdated = self.checked().filter(|(_, upstream, cluster)| cluster.is_outdated(&upstream.model));
-        let outdated: Vec<_> =
-            outdated.map(|(at, old, _)| (at, Upstream::new(&old.model, old.state.get().cloned()))).collect();
-        if outdated.is_empty() {
-            return None;
-        }
-        let mut clusters = self.clusters.clone();
-        for (at, upstream) in outdated {
-            clusters[at] = Some(upstream);
-        }
-        Some(Self {
-            snapshot: Arc::clone(&self.snapshot),
-            tls_listeners: Arc::clone(&self.tls_listeners),
-            clusters,
-            checked: self.checked.clone(),
-            logs_response_headers: self.logs_response_headers,
-            logs_request_bodies: self.logs_request_bodies,
-        })
     }
 
     /// The clusters that another configuration does not have, or has in another form.

@@ -282,7 +282,7 @@ impl UdpSocket {
         self.0.io(interest, act).await
     }
 
-    /// As [`Source::poll_io`].
+    /// As [`Source::poll_io`], for this socket.
     pub fn poll_io<R>(
         &self,
         interest: Interest,

@@ -54,8 +54,8 @@ pub(super) fn around(ingress: &Sourced<Ingress>, index: &Index, options: &Option
     near
 }
 
-/// Adds the Secrets that `tls` and annotations name, and the `ConfigMap`s that our own annotations name. Whether an annotation may name a Secret of another
-/// namespace is decided when the annotation is read.
+/// Adds the Secrets that `tls` and annotations name, and the `ConfigMap`s that our own annotations name.
+/// Whether an annotation may name a Secret of another namespace is decided when the annotation is read.
 fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, options: &Options) {
     let of_tls = ingress.spec.tls.iter().filter_map(|tls| tls.value.secret_name.as_ref());
     let of_tls = of_tls.map(|name| NsName::new(ingress.namespace(), &name.value));

@@ -156,8 +156,8 @@ fn read_all(file: &mut File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file beside the place of a database, from which it is moved there: a reader never finds half of it. It is
-/// removed if it is not published.
+/// A file beside the place of a database, from which it is moved there: a reader never finds half of it.
+/// It is removed if it is not published.
 struct Part {
     beside: PathBuf,
     place: PathBuf,

@@ -71,8 +71,8 @@ impl Loader {
             self.take(Loaded::default());
             return;
         }
-        // The databases in use stay until the first ones by the new settings are there.
-        self.is_pending = true;
+        // Databases in use stay until those by the new settings are there, and nothing waits for them.
+        self.is_pending = self.loaded.databases.is_none();
         let (results, receiver) = mpsc::channel(1);
         let task = Task {
             sources: self.sources.clone(),

@@ -1,3 +1,7 @@
+//! Tests of databases of addresses: files of the folder, archives, downloads, and the loader.
+//!
+//! Must not be in here: how a database is searched, and annotations.
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -79,7 +79,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// What is fetched, and from whom.
+/// A URL to fetch, and the authorities to trust there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) url: Url,

@@ -1,7 +1,7 @@
 //! Providers of identity: the keys of issuers, fetched by URL beside translation and requests.
 //!
 //! A translation names the keys that it needs and receives a [`KeySource`], empty at first, which its model
-//! hands to the workers. [`Providers::start`] begins one task for each new source; the task ends when no
+//! hands to the workers. `Providers::start` begins one task for each new source; the task ends when no
 //! model has the source any more. What a task fetches never causes a translation.
 //!
 //! Never in here: what a token may say, requests of clients.
@@ -96,7 +96,7 @@ impl Providers {
         [&self.shared.fetched, &self.shared.failed].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// What is known of each source of keys, by its URL.
+    /// The condition of each source of keys, with its URL.
     pub fn conditions(&self) -> Vec<(String, Condition)> {
         let state = self.shared.lock();
         let sources = state.sources.values().filter_map(Weak::upgrade);

@@ -1,4 +1,4 @@
-//! What all tasks of providers share, and those who look something up there.
+//! The state that all tasks of providers share with those who look something up there.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;

@@ -13,8 +13,9 @@ use prost::Message;
 const HEAD_BYTES_MAX: usize = 1000;
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// A processor sends these bytes: the first one says which parts it was sent, the others are frames. No answer
-/// counts that was not asked for, and no change makes a head malformed, or changes what is the proxy's.
+/// A processor sends these bytes: the first one says which parts it was sent, the others are frames. No
+/// answer counts that was not asked for, and no change makes a head malformed, or changes what is the
+/// proxy's.
 pub(crate) fn ext_proc(input: &[u8]) {
     let Some((&plan, frames)) = input.split_first() else { return };
     let parts = Parts { headers: true, body: BodyMode::Streamed, trailers: true };

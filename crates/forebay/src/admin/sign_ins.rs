@@ -1,4 +1,4 @@
-//! What has happened with the sessions of a provider, for metrics.
+//! The events of the sessions of providers, counted for metrics.
 
 use std::sync::atomic::Ordering;
 

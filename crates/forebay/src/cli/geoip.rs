@@ -12,8 +12,8 @@ use http::Uri;
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Geoip {
-    /// Folder with the databases for use-geoip2, a file EDITION.mmdb each. Downloads are stored here if it can
-    /// be written.
+    /// Folder with the databases for use-geoip2, a file EDITION.mmdb each. Downloads are stored here if it
+    /// can be written.
     #[arg(long, value_name = "DIR", default_value = "/etc/ingress-controller/geoip")]
     geoip_folder: PathBuf,
     /// Time between two downloads of databases; 0 downloads once, at the start.
@@ -26,8 +26,8 @@ pub(crate) struct Geoip {
     /// Key to download the databases from MaxMind [default: none; files are used as they are].
     #[arg(long, value_name = "KEY", default_value = "", hide_default_value = true)]
     maxmind_license_key: String,
-    /// URL to download the databases from in place of MaxMind: EDITION.tar.gz below it, and EDITION.tar.gz.sha256
-    /// if that exists.
+    /// URL to download the databases from in place of MaxMind: EDITION.tar.gz below it, and
+    /// EDITION.tar.gz.sha256 if that exists.
     #[arg(long, value_name = "URL", value_parser = parse_mirror)]
     maxmind_mirror: Option<Uri>,
     /// Attempts to download a database.

@@ -135,7 +135,8 @@ fn a_change_of_the_configuration_keeps_what_is_known() {
 
 #[test]
 fn an_endpoint_that_is_removed_is_forgotten_and_its_successor_is_checked() {
-    let (first, second, others) = (Moody::saying(ERROR), Moody::saying(ERROR), others());
+    let (first, second) = (Moody::saying(ERROR), Moody::saying(ERROR));
+    let others = others();
     let forebay = start(checking("100ms"), first.address(), &others);
     forebay.await_that("the endpoint to fail", || is_failing(&forebay, first.address()));
     let [a, b, c] = others.each_ref().map(Canned::address);
@@ -189,7 +190,9 @@ fn requests_that_fail_or_wait_prompt_a_check() {
     let refuses = time_until_out(&forebay, address, || drop(ends));
     println!("out of use: {hangs:?} after it hangs, {refuses:?} after it refuses, {fails:?} after it fails");
     // Three times what is promised, for a machine that is busy with other tests.
-    let (hangs_max, refuses_max, fails_max) = (3000, 900, 6000);
+    let hangs_max = 3000;
+    let refuses_max = 900;
+    let fails_max = 6000;
     for (took, max) in [(hangs, hangs_max), (refuses, refuses_max), (fails, fails_max)] {
         assert!(took < Duration::from_millis(max), "{took:?} of {max} ms");
     }

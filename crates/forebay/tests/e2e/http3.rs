@@ -166,7 +166,7 @@ fn a_request_that_the_client_gives_up_is_given_up() {
     assert_eq!(call.read_response().said(), (200, "ok"));
 }
 
-/// RFC 9220.
+/// By extended CONNECT (RFC 9220).
 #[test]
 fn a_websocket_opens() {
     let upstream = Upstream::new();

@@ -90,7 +90,8 @@ fn a_token_lets_its_client_in_and_the_endpoint_gets_claims() {
 
 #[test]
 fn what_is_no_token_for_us_is_refused_with_a_reason() {
-    let (upstream, issuer, other) = (Canned::saying("let in"), Issuer::start(), Issuer::start());
+    let upstream = Canned::saying("let in");
+    let (issuer, other) = (Issuer::start(), Issuer::start());
     let forebay = house(setup(), &upstream, &[with_tokens("shop", &issuer)]);
     let with = |name: &str, value: Value| {
         let mut claims = ann();

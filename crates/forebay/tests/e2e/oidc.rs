@@ -188,7 +188,8 @@ fn a_key_is_enough_where_any_check_suffices() {
 
 #[test]
 fn several_providers_and_hosts() {
-    let (one, two, upstream) = (Provider::start(), Provider::start(), Canned::saying("let in"));
+    let (one, two) = (Provider::start(), Provider::start());
+    let upstream = Canned::saying("let in");
     let path = |name: &str, path: &str, provider: &Provider| {
         with_sign_in(Ingress::new(name).path("both.test", "Prefix", path, "svc"), provider)
     };

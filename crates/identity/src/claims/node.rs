@@ -11,7 +11,7 @@ use crate::json::{Object, Value};
 pub struct SyntaxError {
     /// The character, counted from 1.
     pub position: usize,
-    /// What is wrong.
+    /// The mistake, in words.
     pub message: String,
 }
 

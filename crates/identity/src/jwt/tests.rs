@@ -1,3 +1,7 @@
+//! Tests of tokens: the claims that are asked for, malformed tokens, and signatures that do not count.
+//!
+//! Must not be in here: how keys are read, and rules about claims.
+
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};

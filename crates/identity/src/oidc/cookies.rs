@@ -20,7 +20,7 @@ const ATTRIBUTES: &str = "; Path=/; Secure; HttpOnly; SameSite=Lax";
 pub struct Names {
     /// The first cookie of the session; the others have `-1`, `-2` and so on after it.
     pub session: String,
-    /// What the names of the cookies of sign-ins begin with.
+    /// The beginning of the names of the cookies of sign-ins.
     pub login: String,
 }
 

@@ -77,7 +77,7 @@ impl Login {
     }
 }
 
-/// What the provider is asked for.
+/// A request to the provider to sign a user in.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The client's identifier at the provider.
@@ -106,7 +106,7 @@ pub const OWN_PARAMETERS: &[&str] = &[
     "request_uri",
 ];
 
-/// What a client comes back with.
+/// The parameters that a client comes back with from the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// The state of the sign-in.
@@ -143,7 +143,9 @@ impl Callback {
             }
         };
         let state = one("state")?.ok_or("there is no state")?;
-        let (code, error, description) = (one("code")?, one("error")?, one("error_description")?);
+        let code = one("code")?;
+        let error = one("error")?;
+        let description = one("error_description")?;
         let outcome = match (code, error) {
             (_, Some(error)) => Err(ProviderError { error, description }),
             (Some(code), None) => Ok(code),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The path of the document below the issuer.
 pub const PATH: &str = "/.well-known/openid-configuration";
 
-/// What a provider says about itself.
+/// The document in which a provider describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metadata {
     /// Where users sign in.

@@ -23,7 +23,8 @@ use super::tokens::{Failure, Granted};
 /// Most questions of one provider that wait.
 pub const QUESTIONS_MAX: usize = 2_000;
 
-/// What identifies a provider, and how it is asked. Two routes with the same settings have the same provider.
+/// The settings that identify a provider, and how it is asked. Two routes with the same settings have the
+/// same provider.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// The issuer, as its tokens say it.
@@ -59,7 +60,7 @@ pub struct Provider {
     counts: Counts,
 }
 
-/// What is known of the provider.
+/// The present knowledge of the provider.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Its document; the last good one while it cannot be had.
@@ -70,7 +71,7 @@ pub struct Known {
     pub error: Option<String>,
 }
 
-/// What has happened, for metrics.
+/// Counts of events, for metrics.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Clients that have signed in.
@@ -89,20 +90,20 @@ pub struct Counts {
 
 /// A question with the way for its answer.
 pub struct Question {
-    /// What is asked.
+    /// The question itself, without the way for the answer.
     pub ask: Ask,
     /// Takes the answer.
     pub reply: Reply,
 }
 
-/// What a provider is asked.
+/// A question for a provider.
 #[derive(Debug)]
 pub enum Ask {
     /// Read the document, if it is not known yet.
     Discover,
     /// Redeem the code of a sign-in.
     Redeem {
-        /// The code.
+        /// The code that the client came back with.
         code: String,
         /// The secret behind the code challenge.
         verifier: String,
@@ -115,7 +116,7 @@ pub enum Ask {
     },
     /// Renew the tokens of a session.
     Renew {
-        /// The session.
+        /// The session whose tokens are renewed.
         session: Box<Session>,
         /// The claims that are needed.
         wanted: Vec<String>,
@@ -178,7 +179,7 @@ impl Provider {
         })
     }
 
-    /// What identifies the provider.
+    /// Returns the settings that identify the provider.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -193,17 +194,17 @@ impl Provider {
         &self.names
     }
 
-    /// What has happened.
+    /// Returns the counts of events.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What is known of the provider.
+    /// Returns the present knowledge of the provider.
     pub fn known(&self) -> Known {
         self.known.read().clone()
     }
 
-    /// What the provider says about itself, if that is known.
+    /// Returns the document of the provider, if it is known.
     pub fn metadata(&self) -> Option<Arc<Metadata>> {
         self.known.read().metadata.clone()
     }

@@ -32,10 +32,10 @@ const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + SALT_BYTES + NONCE_LEN;
 /// Characters that a text has in addition to those of its content, before the content is encoded.
 pub const OVERHEAD: usize = HEAD_BYTES + TIME_BYTES + TAG_BYTES;
 
-/// What a text is for, and where: part of its key.
+/// The purpose of a text, and where it counts: part of its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'p> {
-    /// What the text is for, such as `session`.
+    /// The purpose of the text, such as `session`.
     pub purpose: &'static str,
     /// Identifies the provider and the client of it.
     pub provider: &'p [u8],

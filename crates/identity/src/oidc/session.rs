@@ -71,7 +71,7 @@ pub struct Lifetime {
 /// Whether a session counts at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It counts.
+    /// The session counts, and its tokens do not end soon.
     Good,
     /// It counts, and its tokens end soon.
     EndsSoon,

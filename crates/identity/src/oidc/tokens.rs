@@ -20,7 +20,7 @@ const TIME_MIN: Seconds = 10;
 /// The longest token.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
-/// What a client has been given, once it has been checked.
+/// The tokens that the provider has given, once they have been checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Granted {
     /// The claims of the ID token; none if the provider gives no new one when tokens are renewed.
@@ -127,10 +127,10 @@ fn refusal(status: u16, body: &[u8]) -> Failure {
     }
 }
 
-/// What an ID token has to say.
+/// The claims that an ID token has to have.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'e> {
-    /// The issuer.
+    /// The issuer, as tokens have it in `iss`.
     pub issuer: &'e str,
     /// The client's identifier, which is the audience.
     pub client_id: &'e str,

@@ -87,7 +87,7 @@ impl Line<'_> {
             Variable::ConnectionRequests => self.number(values.connection().requests),
             Variable::ProxyUpstreamName => self.bytes(values.upstream_name().map(str::as_bytes)),
             Variable::ProxyAlternativeUpstreamName => {
-                self.text(values.alternative_upstream_name().unwrap_or_default());
+                self.text(values.alternative_upstream_name().unwrap_or(""));
             }
             Variable::UpstreamCacheStatus => self.bytes(values.cache_status().map(str::as_bytes)),
             Variable::ForebayReason => self.bytes(values.reason().map(|reason| reason.name().as_bytes())),
@@ -108,7 +108,6 @@ impl Line<'_> {
             Variable::Cookie(name) => self.bytes(values.cookie(name)),
             Variable::Argument(name) => self.bytes(values.argument(name)),
             Variable::Claim(name) => self.bytes(values.claim(name).as_deref()),
-            Variable::Geo(field) => self.bytes(values.geo(*field).as_deref()),
             Variable::Capture(group) => self.bytes(values.capture(*group)),
             Variable::Set(name) => self.bytes(values.set(name)),
             Variable::Mapped(map) => self.mapped(map, values),
@@ -149,6 +148,7 @@ impl Line<'_> {
                 self.script_name(values.path(), values.index().unwrap_or_default());
             }
             (Variable::FastCgiPathInfo, _) => self.missing(),
+            (Variable::Geo(field), _) => self.bytes(values.geo(*field).as_deref()),
             _ => self.bytes(values.computed(variable).as_deref()),
         }
     }

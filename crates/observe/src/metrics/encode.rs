@@ -107,9 +107,8 @@ impl Registry {
     fn encode_own(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
         page.family(&names::FAULTS);
         for reason in Reason::ALL {
-            let count = sum(workers, |worker| worker.reason(*reason));
             let labels = labels(&[("side", reason.side().name()), ("reason", reason.name())]);
-            page.sample(names::FAULTS.name, &labels, count);
+            page.sample(names::FAULTS.name, &labels, sum(workers, |worker| worker.reason(*reason)));
         }
         page.family(&names::TLS_HANDSHAKES);
         for handshake in Handshake::ALL {

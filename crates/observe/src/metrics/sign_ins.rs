@@ -7,10 +7,10 @@ use super::{Registry, lock};
 /// Most providers that have series of their own.
 const PROVIDERS_MAX: usize = 100;
 
-/// What has happened with the sessions of a provider.
+/// The state of a provider, and the results of the sessions that are its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignIns {
-    /// The issuer.
+    /// The issuer, as the label `issuer` has it.
     pub issuer: String,
     /// Whether the provider has done as asked when it was asked last.
     pub is_up: bool,

@@ -83,8 +83,8 @@ pub(crate) fn tell_of_services<'e>(attempted: &'e Attempted<'_, '_>, edits: &mut
     }
 }
 
-/// The value of `Alt-Svc` (RFC 7838) that offers HTTP/3 at the port that the client has asked at; none where the
-/// listener does not serve it.
+/// The value of `Alt-Svc` (RFC 7838) that offers HTTP/3 at the port that the client has asked at; none where
+/// the listener does not serve it.
 #[cold]
 fn http3_alternative(attempted: &Attempted<'_, '_>) -> Option<Vec<u8>> {
     if !attempted.worker.serves_http3(attempted.conn.listener) {

@@ -56,7 +56,8 @@ impl Replaced {
     pub(crate) async fn begin<'s>(
         &mut self,
         request: &Request<'_>,
-        (source, framed): (Source<'s>, Body),
+        source: Source<'s>,
+        framed: Body,
         timeout: Duration,
     ) -> Result<(Source<'s>, Body), Fault> {
         let Some(replacer) = self.replacer.take().filter(|_| framed != Body::Empty) else {

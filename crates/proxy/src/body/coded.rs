@@ -32,7 +32,7 @@ pub(crate) struct Coded<'a> {
     taken: u64,
 }
 
-/// What the content passes.
+/// The coder that the content passes.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all contents pass a lease, which is on the heap already"

@@ -259,7 +259,9 @@ impl Server<'_> {
             }
             Poll::Pending => {
                 self.streams.wake_on_change(cx);
-                let (idle, slow, ping) = (self.idle_until(), self.head_until(), self.ping_at());
+                let idle = self.idle_until();
+                let slow = self.head_until();
+                let ping = self.ping_at();
                 let due = [idle, slow, ping].into_iter().flatten().min();
                 let now = self.worker.clock.now();
                 let is_due = |at: Option<Moment>| at.is_some_and(|at| at <= now);

@@ -1,4 +1,4 @@
-//! What connections with several requests at once have in common, over HTTP/2 and HTTP/3: the task of a
+//! The common parts of connections with several requests at once, over HTTP/2 and HTTP/3: the task of a
 //! request, and the count of those that are open.
 
 use std::cell::{Cell, RefCell};

@@ -87,7 +87,7 @@ impl Receiver<'_, '_> {
             }
         }
         let replaced = self.replaced(response, head);
-        let keep_alive = self.send_changed(replaced, response, head, (source, body)).await?;
+        let keep_alive = self.send_changed(replaced, response, head, source, body).await?;
         Ok(Delivered::Sent { keep_alive })
     }
 }

@@ -30,7 +30,7 @@ impl Receiver<'_, '_> {
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(way.body);
         let source = self.call.source(way.body, buffer, &mut decoder);
-        let delivered = self.send_changed(Some(replaced), response, &head, (source, way.body)).await;
+        let delivered = self.send_changed(Some(replaced), response, &head, source, way.body).await;
         self.call.note_source_left(decoder);
         Ok(way.received(delivered?, buffer.is_empty()))
     }
@@ -41,7 +41,8 @@ impl Receiver<'_, '_> {
         mut replaced: Option<Replaced>,
         response: &Response,
         head: &[u8],
-        (source, body): (Source<'_>, Body),
+        source: Source<'_>,
+        body: Body,
     ) -> Result<bool, Fault> {
         let (attempted, forward) = (self.attempted, self.forward);
         let timeout = forward.timeouts.read;
@@ -49,7 +50,7 @@ impl Receiver<'_, '_> {
         let (source, body) = match &mut replaced {
             None => (source, body),
             Some(replaced) => {
-                let changed = Box::pin(replaced.begin(attempted, (source, body), timeout)).await?;
+                let changed = Box::pin(replaced.begin(attempted, source, body, timeout)).await?;
                 len = replaced.len();
                 changed
             }

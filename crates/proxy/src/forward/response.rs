@@ -228,8 +228,8 @@ impl Receiver<'_, '_> {
         }
     }
 
-    /// Delivers a response that goes through a processor, that the rules of a firewall look at, in which texts
-    /// are replaced, or that the cache takes; none if it is none of these.
+    /// Delivers a response that goes through a processor, that the rules of a firewall look at, in which
+    /// texts are replaced, or that the cache takes; none if it is none of these.
     async fn deliver_read(
         &self,
         response: &Response,

@@ -1,5 +1,5 @@
-//! What a worker looked up last in the databases of addresses: the texts of one request ask for several values
-//! of one address.
+//! The last values that a worker has looked up in the databases of addresses: the texts of one request ask
+//! for several values of one address.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,7 +20,7 @@ struct Known {
     values: Vec<(Field, Option<Box<[u8]>>)>,
 }
 
-/// What a database has for the address.
+/// The value that a database has for the address, if it has one.
 #[derive(Clone, Copy, Debug)]
 struct Found<T>(Option<T>);
 

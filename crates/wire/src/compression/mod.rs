@@ -13,9 +13,9 @@ use crate::field::Known;
 
 /// Decodes the header blocks of one direction of a connection.
 pub(crate) trait FieldDecoder {
-    /// Decodes a whole block. Appends each field to `out` as a line `name: value\r\n`, and passes its position
-    /// to `on_field`, which may truncate `out` again. The first error of `on_field`, or that the fields are
-    /// larger than `list_bytes_max`, is returned inside `Ok`.
+    /// Decodes a whole block. Appends each field to `out` as a line `name: value\r\n`, and passes its
+    /// position to `on_field`, which may truncate `out` again. The first error of `on_field`, or that the
+    /// fields are larger than `list_bytes_max`, is returned inside `Ok`.
     ///
     /// # Errors
     ///

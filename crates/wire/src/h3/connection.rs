@@ -48,7 +48,7 @@ enum State {
     Unknown,
 }
 
-/// What the owner does with a stream's further bytes.
+/// The use that the owner has for a stream's further bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamUse {
     /// They are given to the connection.

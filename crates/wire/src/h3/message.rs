@@ -190,8 +190,8 @@ impl Message {
     }
 
     /// Reads the head of a request that has just [come](Part::Head) into `head`, which must be empty, and
-    /// `request`. With `is_end` nothing follows it. `websocket_key` makes the key with which an extended CONNECT
-    /// (RFC 9220) becomes the `Upgrade` of RFC 6455.
+    /// `request`. With `is_end` nothing follows it. `websocket_key` makes the key with which an extended
+    /// CONNECT (RFC 9220) becomes the `Upgrade` of RFC 6455.
     ///
     /// # Errors
     /// The head breaks a rule of HTTP/3 or cannot be decoded.

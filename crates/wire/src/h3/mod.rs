@@ -2,9 +2,9 @@
 //! sockets and without QUIC.
 //!
 //! A [`Message`] is what comes on a request stream: it is given bytes and says what they are, [`Part`] by
-//! [`Part`]. A [`Connection`] is given the bytes of the peer's unidirectional streams. Heads have the one form
-//! that the proxy has for them, whatever the protocol: lines of text and their positions, by the same rules as
-//! those of `h2`.
+//! [`Part`]. A [`Connection`] is given the bytes of the peer's unidirectional streams. Heads have the one
+//! form that the proxy has for them, whatever the protocol: lines of text and their positions, by the same
+//! rules as those of `h2`.
 
 pub mod qpack;
 

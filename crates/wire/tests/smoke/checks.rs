@@ -261,8 +261,8 @@ struct Http3Heard {
     has_ended: bool,
 }
 
-/// Reads a request stream that comes in pieces of a size; none where a rule is broken. A head that is taken is
-/// the same for the parser of HTTP/1, and one head only.
+/// Reads a request stream that comes in pieces of a size; none where a rule is broken. A head that is taken
+/// is the same for the parser of HTTP/1, and one head only.
 fn http3_heard(input: &[u8], size: usize) -> Option<Http3Heard> {
     let (mut message, mut heard) = (h3::Message::new(LIMITS.head_bytes_max), Http3Heard::default());
     for mut piece in input.chunks(size) {

@@ -44,7 +44,7 @@ struct Done {
     refresh_token: String,
 }
 
-/// What is to be done for a request.
+/// The next step for a request.
 pub(super) enum Next {
     /// Ask the provider with this refresh token, and then call [`finish`](Renewals::finish).
     Ask(String),

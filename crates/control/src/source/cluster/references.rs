@@ -208,10 +208,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sign_in_names_its_secrets() {
+        let text = "{metadata: {name: a, annotations: {forebay.io/auth-oidc-session-secret: session, \
+                    forebay.io/auth-oidc-client-secret: client/other, forebay.io/auth-oidc-ca: roots}}}";
+        let index = Index::default();
+        let options = Options::default();
+        let mut references = References::default();
+        references.follow(&ingress(text), &index, &options);
+        assert_eq!(named(&references), ["default/client", "default/roots", "default/session"]);
+    }
+
+    #[test]
     fn annotations_of_our_own_name_objects_too() {
         let text = "{metadata: {name: a, annotations: {forebay.io/auth-api-keys: keys, forebay.io/auth-jwt: \
                     '[{issuer: a, secret: hmac/k}, {issuer: b, configMap: m}, {issuer: c, jwks: u, ca: roots}]'}}}";
-        let (index, options, mut references) = (Index::default(), Options::default(), References::default());
+        let index = Index::default();
+        let options = Options::default();
+        let mut references = References::default();
         references.follow(&ingress(text), &index, &options);
         assert_eq!(named(&references), ["default/m", "default/hmac", "default/keys", "default/roots"]);
     }

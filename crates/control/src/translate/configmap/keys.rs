@@ -1,5 +1,4 @@
-//! The `ConfigMap` keys of ingress-nginx, and those of F5's controller that its users often have: one entry
-//! each.
+//! The `ConfigMap` keys of ingress-nginx, and those of F5's controller in wide use: one entry each.
 //!
 //! The default is the value without an effect: it needs no support.
 
@@ -527,8 +526,7 @@ fn or_forever(time: Duration) -> Duration {
 /// A time that is longer than any process lives, and short enough to be added to a time.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 10);
 
-/// Sets the risk level. As in ingress-nginx, an unknown text means the lowest level. Returns a remark about
-/// that.
+/// Sets the risk level; an unknown text means the lowest, as in ingress-nginx. Returns a remark on that.
 fn risk_level(global: &mut Global, text: &str) -> Option<String> {
     let risk = match text.trim().to_ascii_lowercase().as_str() {
         "critical" => Some(Risk::Critical),

@@ -126,15 +126,7 @@ impl Merge<'_, '_, '_> {
                 }
             }
         }
-        if let Some(authz) = &draft.access.ext_authz {
-            access.ext_authz.push(self.ext_authz(authz, draft));
-        }
-        if let Some(processor) = &draft.access.processor {
-            access.processor = Some(self.processor(processor, draft));
-            if matches!(action, Action::Files(_)) {
-                access.unavailable.get_or_insert(FILES_UNPROCESSED.to_owned());
-            }
-        }
+        self.have_decided(draft, &action, &mut access);
         let access = Some(access).filter(|access| *access != Access::default());
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
@@ -179,6 +171,19 @@ impl Merge<'_, '_, '_> {
         }
         self.routes.push(Arc::new(route));
         self.origins.push(draft.place.clone().into());
+    }
+
+    /// Adds the services that decide about requests and change them.
+    fn have_decided(&mut self, draft: &DraftRoute, action: &Action, access: &mut Access) {
+        if let Some(authz) = &draft.access.ext_authz {
+            access.ext_authz.push(self.ext_authz(authz, draft));
+        }
+        if let Some(processor) = &draft.access.processor {
+            access.processor = Some(self.processor(processor, draft));
+            if matches!(action, Action::Files(_)) {
+                access.unavailable.get_or_insert(FILES_UNPROCESSED.to_owned());
+            }
+        }
     }
 
     /// The script of the route, from its snippets.

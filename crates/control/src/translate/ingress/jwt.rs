@@ -198,7 +198,9 @@ pub(super) fn claim_headers(text: &str) -> Parsed<Vec<(String, Path)>> {
 
 /// The items of a list with commas or ends of lines between them, of which those in quotes are none.
 fn split_outside_quotes(text: &str) -> Vec<&str> {
-    let (mut items, mut begin, mut is_quoted) = (Vec::new(), 0, false);
+    let mut items = Vec::new();
+    let mut begin = 0;
+    let mut is_quoted = false;
     for (at, character) in text.char_indices() {
         match character {
             '"' => is_quoted = !is_quoted,

@@ -165,7 +165,9 @@ impl Reader<'_> {
     fn split_clients(&self, directive: &Directive) -> Result<(String, ValueMap), Fault> {
         let [source, name] = directive.arguments()?;
         let name = self.new_name(directive, name)?;
-        let (mut shares, mut default, mut sum) = (Vec::new(), Template::default(), 0_u64);
+        let mut shares = Vec::new();
+        let mut default = Template::default();
+        let mut sum = 0_u64;
         for entry in directive.inside()? {
             let [text] = entry.arguments()?;
             let value = self.template(entry, text)?;

@@ -133,7 +133,7 @@ fn check_row(forebay: &Forebay, endpoints: &Endpoints, entry: &Entry, row: &Row)
     wrong.map(|what| format!("{}. {}: {}: {what}", entry.number, entry.title, row.line)).collect()
 }
 
-/// What differs from what was expected, if anything does.
+/// The difference from the expectation, if there is one.
 fn differs(
     expected: &Expected,
     response: &Response,

@@ -14,7 +14,7 @@ pub(super) struct Entry {
     pub(super) refusal: Option<String>,
     /// The snippet as people write it.
     pub(super) written: Variant,
-    /// What to write in its place; none for one that works.
+    /// The snippet to write in its place; none for one that works.
     pub(super) instead: Option<Variant>,
 }
 

@@ -5,12 +5,17 @@ use deciders::proto::auth::OkHttpResponse;
 use testkit::manifest::service;
 use testkit::{Canned, Refusing};
 
-use super::{Asked, GRPC, Service, allowed, appended, denied, guarded, header, house, send};
+use super::{Asked, GRPC, Service, TIMEOUT, allowed, appended, denied, guarded, header, house, send};
 use crate::setup;
 
 /// Clients of a route that is closed, one that is open, and one with another status, while the service does
 /// this.
 fn hosts_while(act: impl Fn(Asked), expected: [u16; 3], what: &str) {
+    hosts_for("20s", act, expected, what);
+}
+
+/// The same with another time for the service.
+fn hosts_for(time: &str, act: impl Fn(Asked), expected: [u16; 3], what: &str) {
     let (upstream, service) = (Canned::saying("let in"), Service::start());
     let forebay = house(
         setup(),
@@ -20,7 +25,8 @@ fn hosts_while(act: impl Fn(Asked), expected: [u16; 3], what: &str) {
             guarded("closed"),
             guarded("open").annotation("forebay.io/ext-authz-fail-open", "true"),
             guarded("other").annotation("forebay.io/ext-authz-status-on-error", "503"),
-        ],
+        ]
+        .map(|ingress| ingress.annotation(TIMEOUT, time)),
     );
     for (host, expected) in ["closed", "open", "other"].into_iter().zip(expected) {
         let fields = "x-envoy-auth-failure-mode-allowed: forged\r\n";
@@ -55,14 +61,14 @@ fn a_service_that_is_slow_costs_the_time_of_its_route() {
         let Asked { mut peer, .. } = asked;
         assert_eq!(peer.await_reset().expect("the connection goes on"), h2::Reason::CANCEL);
     };
-    hosts_while(silent, WITHOUT_ANSWER, "silence");
+    hosts_for("200ms", silent, WITHOUT_ANSWER, "silence");
     let dripping = |asked: Asked| {
         let Asked { mut peer, .. } = asked;
         let mut sender = peer.respond(200, &[GRPC], false);
         sender.send(&b"\0\0\0"[..], false);
         assert_eq!(sender.await_reset().expect("the connection goes on"), h2::Reason::CANCEL);
     };
-    hosts_while(dripping, WITHOUT_ANSWER, "a part of an answer");
+    hosts_for("200ms", dripping, WITHOUT_ANSWER, "a part of an answer");
 }
 
 #[test]
@@ -73,7 +79,7 @@ fn a_service_that_is_away_closes_its_routes() {
         guarded("open").annotation("forebay.io/ext-authz-fail-open", "true").document(),
         guarded("nobody").annotation("forebay.io/ext-authz-url", "grpc://missing.default.svc:80").document(),
         guarded("bad").annotation("forebay.io/ext-authz-url", "grpc://authz.default.svc").document(),
-        guarded("worse").annotation("forebay.io/ext-authz-timeout", "soon").document(),
+        guarded("worse").annotation(TIMEOUT, "soon").document(),
         service("svc", &[upstream.address()]),
         service("authz", &[refusing.address()]),
     ];

@@ -97,9 +97,11 @@ fn appended(name: &str, value: &str, append: Option<bool>) -> HeaderValueOption 
     HeaderValueOption { header: Some(header), append, append_action: 0, keep_empty_value: false }
 }
 
-/// `NAME.test` behind the service.
+const TIMEOUT: &str = "forebay.io/ext-authz-timeout";
+
+/// `NAME.test` behind the service, which has much time: many tests run at once.
 fn guarded(name: &str) -> Ingress {
-    open(name).annotation("forebay.io/ext-authz-url", URL)
+    open(name).annotation("forebay.io/ext-authz-url", URL).annotation(TIMEOUT, "20s")
 }
 
 fn open(name: &str) -> Ingress {

@@ -7,7 +7,7 @@ use testkit::{Canned, Upstream};
 use super::*;
 
 /// Status and reason where a processor does this with the head of a request, closed and open.
-fn with_fault(fault: &'static [&'static str], expected: (u16, &str)) {
+fn with_fault(fault: &'static [&'static str], status: u16, reason: &str) {
     let upstream = Canned::saying("hello");
     for kind in fault {
         let (processor, _) = processor(move |part| match *kind {
@@ -32,7 +32,6 @@ fn with_fault(fault: &'static [&'static str], expected: (u16, &str)) {
             let settings = [("fail-open", open), ("message-timeout", "100ms")];
             let forebay = start(&settings, upstream.address(), &processor);
             let answer = forebay.client().get("web.test", "/");
-            let (status, reason) = expected;
             if open == "true" {
                 assert_eq!(answer.said(), (200, "hello"), "{kind}");
                 forebay.await_metric("forebay_ext_proc_requests_total", &[("result", "passed_by")], 1);
@@ -49,13 +48,14 @@ fn with_fault(fault: &'static [&'static str], expected: (u16, &str)) {
 fn a_processor_that_fails_closes_its_route_or_leaves_it_open() {
     with_fault(
         &["error", "reset", "close", "compressed", "too long", "no message", "empty", "unasked"],
-        (500, "processor_failed"),
+        500,
+        "processor_failed",
     );
 }
 
 #[test]
 fn a_processor_that_is_silent_has_its_time() {
-    with_fault(&["silent"], (504, "processor_timeout"));
+    with_fault(&["silent"], 504, "processor_timeout");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! External processors (`forebay.io/ext-proc-url`): requests and responses on their way through a service that
-//! changes them.
+//! External processors (`forebay.io/ext-proc-url`): requests and responses on their way through a service
+//! that changes them.
 
 mod bodies;
 mod faults;

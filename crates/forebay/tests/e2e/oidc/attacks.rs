@@ -1,4 +1,4 @@
-//! What does not let anybody in.
+//! Attacks on sign-ins: forged, replayed and foreign cookies and states let nobody in.
 
 use testkit::manifest::Ingress;
 use testkit::{Canned, Provider};

@@ -10,7 +10,7 @@ use testkit::{CLIENT, Forebay, Provider, Response};
 /// The key of the cookies.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// What a browser sends for a page.
+/// The header that a browser sends for a page.
 pub(super) const HTML: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 
 pub(super) struct Browser<'f> {
@@ -138,7 +138,7 @@ fn keys() -> Keys {
     Keys::new([("one", KEY.as_bytes().to_vec())].into_iter()).expect("a key")
 }
 
-/// What identifies the client of the provider in the cookies' keys.
+/// The identity of the provider's client in the cookies' keys.
 fn identity(issuer: &str) -> Vec<u8> {
     let settings = identity::oidc::provider::Settings {
         issuer: issuer.to_owned(),

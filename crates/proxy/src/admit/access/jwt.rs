@@ -24,7 +24,7 @@ use crate::request::reply::Answer;
 use crate::request::stage::Watch;
 use crate::route::filters::FilterResult;
 
-/// What is known of the token of a request.
+/// The verified token of a request, or the reason why there is none.
 type Identified = Result<Arc<VerifiedToken>, Denied>;
 
 /// The token of a request, behind the check.
@@ -214,7 +214,7 @@ fn counter(denied: Denied) -> Counter {
     }
 }
 
-/// What became of the token of a request, in words for an operator.
+/// Describes the outcome of the check of a token, in words for an operator.
 pub(crate) fn in_words(targeted: &Targeted<'_>, jwt: &Jwt, token: Option<&VerifiedToken>) -> String {
     if let Some(token) = token {
         let subject = token.claims.get("sub").and_then(Value::as_str);

@@ -1,5 +1,5 @@
-//! Who clients are by their addresses: networks, and the countries and autonomous systems that databases have
-//! for them.
+//! The check of clients by their addresses: networks, and the countries and autonomous systems that
+//! databases have for them.
 
 use model::Networks;
 use observe::Reason;

@@ -84,15 +84,7 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         }
         Stage::BodyLength => return body_length(admitted, route?, goes_on),
         Stage::Closed => access?.unavailable.clone()?,
-        Stage::Preflight => {
-            let is_cors = |filter: &ResponseFilter| {
-                matches!(filter, ResponseFilter::Cors(_) | ResponseFilter::CrossOrigin(_))
-            };
-            route?.response_filters.as_slice().iter().find(|filter| is_cors(filter))?;
-            let verdict = if goes_on { Verdict::Changes } else { Verdict::Answers };
-            let text = either("no preflight; the response gets the headers of CORS", "a preflight of CORS");
-            return Some((verdict, text));
-        }
+        Stage::Preflight => return preflight(route?, goes_on),
         Stage::Redirect => {
             either("no redirect for this request", "all requests of the route are sent elsewhere")
         }
@@ -132,6 +124,19 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         | Stage::Tracing => return None,
     };
     Some((plain, text))
+}
+
+/// A request that asks whether a page may ask from another origin, where the route has rules for that.
+fn preflight(route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
+    let is_cors =
+        |filter: &&ResponseFilter| matches!(filter, ResponseFilter::Cors(_) | ResponseFilter::CrossOrigin(_));
+    route.response_filters.as_slice().iter().find(is_cors)?;
+    let (verdict, text) = if goes_on {
+        (Verdict::Changes, "no preflight; the response gets the headers of CORS")
+    } else {
+        (Verdict::Answers, "a preflight of CORS")
+    };
+    Some((verdict, text.to_owned()))
 }
 
 /// The client's address, and its place where the route has rules for it.

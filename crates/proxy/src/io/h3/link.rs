@@ -221,7 +221,7 @@ impl Link {
     /// Ends the connection for all its streams.
     pub(crate) fn close(&self, code: Code) {
         self.state.borrow_mut().end();
-        self.quic.with(|quinn| quinn.close(quic::now(), varint(code), Bytes::new()));
+        self.quic.with(|quinn| quinn.close(clock::instant(), varint(code), Bytes::new()));
     }
 
     /// Sends what is left to be sent, until the connection is gone.
@@ -348,8 +348,8 @@ impl State {
         self.readable(quinn, id)
     }
 
-    /// Notes that bytes have come on a request stream, or its end. True where it is broken off before its head
-    /// has come.
+    /// Notes that bytes have come on a request stream, or its end. True where it is broken off before its
+    /// head has come.
     fn readable(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) -> bool {
         let Some(slot) = self.slots.get_mut(&id) else { return false };
         if slot.is_served {

@@ -1,4 +1,5 @@
-//! The state of a request stream: bytes that have come and are understood, and frames that wait to be written.
+//! The state of a request stream: bytes that have come and are understood, and frames that wait to be
+//! written.
 
 use std::task::Waker;
 

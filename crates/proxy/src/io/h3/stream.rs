@@ -53,7 +53,8 @@ impl Stream {
         }
     }
 
-    /// Ready when there is a next piece to take; false where the content has ended, which trailers may follow.
+    /// Ready when there is a next piece to take; false where the content has ended, which trailers may
+    /// follow.
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<bool> {
         // The one who takes the next piece finds the error.
         self.poll_content(cx).map(|ready| ready.unwrap_or(true))
@@ -88,7 +89,7 @@ impl Stream {
         if has_ended || slot.broken_by.is_some() {
             return Poll::Ready(Err(Broken));
         }
-        // What is read makes room for more, which the client has to be told.
+        // Content that is read makes room for more, which the client has to be told.
         let read = self.link.quic.with(|quinn| slot.read_content(quinn, self.id, list_bytes_max));
         match read {
             Ok(Some(is_there)) => Poll::Ready(Ok(is_there)),
@@ -144,8 +145,8 @@ impl Stream {
         })
     }
 
-    /// Room for content that is read and handed over at once, in bytes. The client's window is not known: what
-    /// there is no room for waits with the one who has read it.
+    /// Room for content that is read and handed over at once, in bytes. The client's window is not known:
+    /// what there is no room for waits with the one who has read it.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
         let room = self.with(|slot, quinn| {
             slot.flush(quinn, self.id);

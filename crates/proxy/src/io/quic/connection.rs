@@ -129,7 +129,7 @@ impl Connection {
             *self.unsent.borrow_mut() = Some((transmit, bytes));
             return;
         }
-        let now = super::now();
+        let now = clock::instant();
         let datagrams_max = self.endpoint.datagrams_per_send().min(QUIC_DATAGRAMS_PER_SEND_MAX);
         let mut scratch = self.endpoint.scratch().borrow_mut();
         let mut quinn = self.quinn.borrow_mut();
@@ -153,7 +153,7 @@ impl Connection {
             *timer = None;
             return false;
         };
-        let now = super::now();
+        let now = clock::instant();
         if due > now {
             // One that ends too soon is set again then: most are put off by each packet.
             let is_late = timer.as_ref().is_none_or(|(set, _)| *set > due);

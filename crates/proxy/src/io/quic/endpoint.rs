@@ -147,7 +147,7 @@ impl Endpoint {
         config: Arc<ServerConfig>,
     ) -> Result<Rc<Connection>, ConnectionError> {
         let mut buffer = Vec::new();
-        let accepted = self.quinn.borrow_mut().accept(incoming, super::now(), &mut buffer, Some(config));
+        let accepted = self.quinn.borrow_mut().accept(incoming, clock::instant(), &mut buffer, Some(config));
         match accepted {
             Ok((handle, connection)) => {
                 let connection = Connection::new(Rc::clone(self), handle, connection);
@@ -180,7 +180,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers nothing.
+    /// Drops the first packet of a connection without an answer.
     pub(crate) fn ignore(&self, incoming: Incoming) {
         self.quinn.borrow_mut().ignore(incoming);
     }
@@ -201,7 +201,7 @@ impl Endpoint {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => return Poll::Pending,
             };
-            let now = super::now();
+            let now = clock::instant();
             for (meta, bytes) in metas.iter().zip(space.chunks(RECEIVED_BYTES_MAX)).take(count) {
                 for datagram in bytes[..meta.len].chunks(meta.stride.max(1)) {
                     self.take_received(now, meta, datagram);
@@ -268,7 +268,8 @@ impl Endpoint {
         &self.scratch
     }
 
-    /// Sends datagrams. False where the socket takes none at this moment: then the task is woken when it does.
+    /// Sends datagrams. False where the socket takes none at this moment: then the task is woken when it
+    /// does.
     pub(super) fn send(&self, transmit: &Transmit, bytes: &[u8], waker: &Waker) -> bool {
         match self.try_send(transmit, bytes) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -276,7 +277,8 @@ impl Endpoint {
                 self.wake_receiver();
                 false
             }
-            // What the network does not take is lost, and is repeated as what is lost on the way.
+            // A datagram that the network does not take is lost, and is repeated as one that is lost on the
+            // way.
             _ => true,
         }
     }
@@ -321,7 +323,7 @@ async fn receive(endpoint: Rc<Endpoint>, mut mailbox: mpsc::Receiver<Packet>) {
         }
         endpoint.poll_unblock(cx);
         while let Poll::Ready(Some(packet)) = mailbox.poll_recv(cx) {
-            endpoint.take(super::now(), packet);
+            endpoint.take(clock::instant(), packet);
         }
         // An error is about a datagram that was sent, or about memory: the next event is waited for.
         while let Poll::Ready(Err(error)) = endpoint.poll_receive(cx, &mut space) {

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::limits::QUIC_HANDED_OVER_MAX;
 
-/// What the workers of a process share for QUIC.
+/// The keys and mailboxes that the workers of a process share for QUIC.
 pub(crate) struct SharedQuic {
     /// Signs the tokens of stateless resets.
     pub(super) reset_key: Arc<Key>,
@@ -52,7 +52,9 @@ const SAMPLE_BYTES: usize = 16;
 impl SharedQuic {
     /// New keys. Fails without a source of randomness.
     pub(crate) fn new() -> io::Result<Arc<Self>> {
-        let (mut reset, mut token, mut id) = ([0; KEY_BYTES], [0; KEY_BYTES], [0; ID_KEY_BYTES]);
+        let mut reset = [0; KEY_BYTES];
+        let mut token = [0; KEY_BYTES];
+        let mut id = [0; ID_KEY_BYTES];
         for key in [&mut reset[..], &mut token, &mut id] {
             fill(key).map_err(|_| io::Error::other("no randomness for the keys of QUIC"))?;
         }

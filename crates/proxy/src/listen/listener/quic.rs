@@ -26,8 +26,8 @@ pub(super) struct Http3 {
 struct Current(RefCell<Option<(u64, Arc<ServerConfig>)>>);
 
 impl Http3 {
-    /// Opens the sockets, or closes them, as the worker's configuration says. `port` is that of TCP; none where
-    /// that is closed.
+    /// Opens the sockets, or closes them, as the worker's configuration says. `port` is that of TCP; none
+    /// where that is closed.
     pub(super) fn update(&mut self, worker: &Rc<Worker>, listener: ListenerId, port: Option<u16>) {
         self.endpoints.retain(|endpoint| !endpoint.has_ended());
         let config = worker.config();

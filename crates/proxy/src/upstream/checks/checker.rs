@@ -33,7 +33,7 @@ struct Running {
     tasks: HashMap<SocketAddr, JoinHandle<()>>,
 }
 
-/// What the tasks of a group share.
+/// The state that the tasks of a group share.
 struct GroupState {
     key: GroupKey,
     /// The verdicts that all workers see.
@@ -58,8 +58,8 @@ impl Default for Checkers {
 }
 
 impl Checkers {
-    /// Begins the checks of a configuration that fall to this worker, and ends all others. Endpoints that were
-    /// checked before are checked on, without a pause.
+    /// Begins the checks of a configuration that fall to this worker, and ends all others. Endpoints that
+    /// were checked before are checked on, without a pause.
     #[expect(clippy::mutable_key_type, reason = "a TLS configuration is compared by its address")]
     pub(crate) fn follow<'c>(worker: &Rc<Worker>, clusters: impl Iterator<Item = &'c Arc<model::Cluster>>) {
         let this = &worker.checkers;

@@ -129,8 +129,8 @@ struct Asking<'a> {
 }
 
 impl<'a> Asking<'a> {
-    /// Sends a request, over an idle connection if there is one, and waits for the head of the response, which
-    /// stays in `buffer`.
+    /// Sends a request, over an idle connection if there is one, and waits for the head of the response,
+    /// which stays in `buffer`.
     async fn converse(
         &self,
         message: &Message<'_>,
@@ -168,7 +168,7 @@ impl<'a> Asking<'a> {
         Ok(status)
     }
 
-    /// Calls `grpc.health.v1.Health/Check`.
+    /// Calls `grpc.health.v1.Health/Check` of the endpoint, which passes if it says that it serves.
     async fn call(&self, host: Option<&str>, content: &[u8]) -> Result<(), Failed> {
         let fields = "Content-Type: application/grpc\r\nTE: trailers\r\n";
         let mut bytes = head("POST", "/grpc.health.v1.Health/Check", host, self.endpoint.address, fields);

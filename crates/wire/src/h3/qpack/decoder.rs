@@ -30,8 +30,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`BrokenBlock`] if the block is not valid: a reference to a dynamic table, an index without an entry, a
-    /// broken Huffman code, an integer of more than 32 bits.
+    /// [`BrokenBlock`] if the block is not valid: a reference to a dynamic table, an index without an entry,
+    /// a broken Huffman code, an integer of more than 32 bits.
     pub fn decode<E: From<ListTooLarge>>(
         block: &[u8],
         list_bytes_max: usize,
@@ -99,7 +99,7 @@ fn line(first: u8, reader: &mut Reader, out: &mut Vec<u8>) -> Result<Decoded, Br
         out.extend_from_slice(b": ");
         return value(start, name_len, None, first & LITERAL_NEVER_INDEXED != 0, reader, out);
     }
-    // What is left refers to entries of a dynamic table.
+    // All other forms refer to entries of a dynamic table.
     Err(BrokenBlock)
 }
 

@@ -21,7 +21,7 @@ impl Entry {
     }
 }
 
-/// Defines `ENTRIES`.
+/// Defines `ENTRIES` from names, values and tokens, in the order of the indices.
 macro_rules! entries {
     ($($name:literal $value:literal $token:expr,)*) => {
         /// The entries, from index 0 on.

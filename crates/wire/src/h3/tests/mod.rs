@@ -188,7 +188,7 @@ fn the_length_of_the_content_has_to_be_as_announced() {
     assert!(heard.refused.is_some(), "{heard:?}");
 }
 
-/// RFC 9220.
+/// The form of RFC 9220 for WebSocket.
 #[test]
 fn an_extended_connect_becomes_an_upgrade() {
     let connect = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https")];
@@ -204,7 +204,8 @@ fn heads_have_bounds() {
     let large = "x".repeat(BLOCK_BYTES_MAX);
     let mut bytes = Vec::new();
     write_request(get("/"), each(&[("x", &large)]), &mut bytes);
-    // The Huffman code makes it shorter than the bound of a block, but its text is longer than that of a list.
+    // The Huffman code makes it shorter than the bound of a block, but its text is longer than that of a
+    // list.
     assert_eq!(read(&bytes, 100).unwrap().refused, Some(Malformed::HeadTooLarge));
     let larger = "{".repeat(BLOCK_BYTES_MAX);
     let mut bytes = Vec::new();

@@ -234,7 +234,7 @@ impl InObject {
         Ok(Self { name: name.to_owned(), key: key.map(str::to_owned) })
     }
 
-    /// What it is called, and its content.
+    /// Returns the name of a key in a Secret, for messages, and its content.
     pub(super) fn of_secret(
         &self,
         context: &Context<'_, '_>,
@@ -247,7 +247,7 @@ impl InObject {
         Ok((name, content))
     }
 
-    /// What it is called, and its content.
+    /// Returns the name of a key in a `ConfigMap`, for messages, and its content.
     pub(super) fn of_configmap(&self, context: &Context<'_, '_>) -> Result<(String, Vec<u8>), Fault> {
         let found = context.configmap(&context.with_namespace(&self.name))?;
         let map: &ConfigMap = found;

@@ -8,7 +8,7 @@ use crate::admit::Targeted;
 use crate::request::decision::Decision;
 use crate::request::lookup;
 
-/// What a request has where its token should be.
+/// The content of the places where a request should have its token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     Nothing,

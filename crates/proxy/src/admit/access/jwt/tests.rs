@@ -78,7 +78,7 @@ fn outcome(world: &World, lines: &str) -> (u16, String) {
     })
 }
 
-/// What the endpoint gets for a header in place of the client's; none if it gets none.
+/// Returns the value of a header that the endpoint gets in place of the client's; none if it gets none.
 fn told(world: &World, lines: &str, name: &str) -> Option<String> {
     world.admitted(lines, |admitted, _| {
         let decision = admitted.decision.as_ref().expect("a decision");

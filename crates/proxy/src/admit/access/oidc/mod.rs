@@ -30,7 +30,7 @@ use cookies::{find, set_session, take_cookies};
 use here::now;
 use question::ask;
 
-/// What is known of the client before it is let in.
+/// The client of a request, with its session, before it is let in.
 pub(super) struct Visitor {
     session: Option<Arc<Session>>,
     standing: Standing,

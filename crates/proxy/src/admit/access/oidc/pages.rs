@@ -1,4 +1,4 @@
-//! What a client reads when its sign-in does not go on.
+//! The answers to clients whose sign-in does not go on, and to those that have signed out.
 
 use crate::request::reply::Answer;
 

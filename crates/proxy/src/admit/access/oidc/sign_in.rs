@@ -59,7 +59,7 @@ pub(super) async fn require(
     FilterResult::Answer(Answer::redirect(302, url).setting_cookies(cookies).of(Scope::Signin))
 }
 
-/// What the provider says about itself. The first client may have to wait for it.
+/// The metadata of the provider; none if it cannot be fetched. The first client may have to wait for it.
 pub(super) async fn metadata(targeted: &Targeted<'_>, client: &OidcClient) -> Option<Arc<Metadata>> {
     let provider = &client.provider;
     if let Some(metadata) = provider.metadata() {
