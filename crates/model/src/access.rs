@@ -49,6 +49,35 @@ pub struct Access {
     pub processor: Option<Processor>,
 }
 
+impl Access {
+    /// The networks, if nothing else is checked once it is known that the request can be served.
+    pub fn networks_alone(&self) -> Option<&Networks> {
+        let Self {
+            forbidden: _,
+            client_certificate: _,
+            unavailable: _,
+            firewall,
+            limits,
+            quota,
+            networks,
+            api_keys,
+            jwt,
+            basic,
+            oidc_endpoints,
+            oidc,
+            external,
+            ext_authz,
+            satisfy: _,
+            processor,
+        } = self;
+        let has_credentials = api_keys.is_some() || jwt.is_some() || basic.is_some() || oidc.is_some();
+        let asks_services = external.is_some() || !ext_authz.is_empty() || processor.is_some();
+        let has_others =
+            firewall.is_some() || limits.is_some() || quota.is_some() || oidc_endpoints.is_some();
+        networks.as_ref().filter(|_| !has_credentials && !asks_services && !has_others)
+    }
+}
+
 /// How several checks of a client are combined (nginx: `satisfy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum Satisfy {

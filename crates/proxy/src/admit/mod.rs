@@ -182,11 +182,17 @@ async fn admit<'a>(
         if let Err(stop) = watch.see(Stage::GuardsInClear, targeted.check_in_clear(access)) {
             return (Admitted::of(targeted), Err(stop));
         }
-        let (mut decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
-        if let Some(target) = decided.as_mut().and_then(|decided| decided.target.take()) {
-            targeted.retarget(target);
-        }
-        decision = decided.map(Rc::new);
+        let result = if let Some(networks) = access.networks_alone() {
+            access::by_address(&targeted, networks, watch)
+        } else {
+            let (mut decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
+            let made = decided.as_mut().and_then(Rc::get_mut);
+            if let Some(target) = made.and_then(|decided| decided.target.take()) {
+                targeted.retarget(target);
+            }
+            decision = decided;
+            result
+        };
         if let Err(stop) = Result::<(), Stop>::from(result) {
             return (Admitted { decision, ..Admitted::of(targeted) }, Err(stop));
         }

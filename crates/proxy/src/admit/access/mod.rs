@@ -15,6 +15,8 @@ mod oidc;
 pub(crate) mod priority;
 pub(crate) mod quota;
 
+use std::rc::Rc;
+
 use model::{Access, Networks, PasswordScheme, Satisfy};
 
 use crate::admit::Targeted;
@@ -32,35 +34,53 @@ use jwt::Shown;
 pub(crate) async fn admit(
     targeted: &Targeted<'_>,
     access: &Access,
+    rest: Option<&mut Buffer>,
+    watch: impl Watch,
+) -> (Option<Rc<Decision>>, FilterResult) {
+    let mut made = Rc::<Decision>::default();
+    let result = decide(targeted, access, Rc::get_mut(&mut made).expect("it is new"), rest, watch).await;
+    (Some(made).filter(|decision| !decision.is_empty()), result)
+}
+
+/// The check of a client's address.
+pub(crate) fn by_address(targeted: &Targeted<'_>, networks: &Networks, watch: impl Watch) -> FilterResult {
+    let refused = networks::refusal(targeted, networks);
+    watch.note(Stage::Networks, refused.is_none());
+    refused.map_or(FilterResult::Continue, FilterResult::Refuse)
+}
+
+async fn decide(
+    targeted: &Targeted<'_>,
+    access: &Access,
+    decision: &mut Decision,
     mut rest: Option<&mut Buffer>,
     watch: impl Watch,
-) -> (Option<Decision>, FilterResult) {
-    let mut decision = Decision::default();
+) -> FilterResult {
     if let Some(firewall) = &access.firewall {
         let (inspection, result) =
             Box::pin(firewall::check(targeted, firewall, rest.as_deref_mut(), watch)).await;
         decision.inspection = Some(inspection);
         watch.note(Stage::Firewall, result == FilterResult::Continue);
         if result != FilterResult::Continue {
-            return (Some(decision), result);
+            return result;
         }
     }
     if let Some(keys) = &access.api_keys {
-        api_keys::identify(targeted, keys, &mut decision);
+        api_keys::identify(targeted, keys, decision);
     }
     let token = match &access.jwt {
         Some(jwt) if !is_excluded(targeted, access) => {
-            Some(jwt::identify(targeted, jwt, &mut decision, watch).await)
+            Some(Box::pin(jwt::identify(targeted, jwt, decision, watch)).await)
         }
         _ => None,
     };
-    let visitor = access.oidc.as_ref().map(|oidc| oidc::identify(targeted, oidc, &mut decision));
+    let visitor = access.oidc.as_ref().map(|oidc| oidc::identify(targeted, oidc, decision));
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| decision.tell(name, None));
     if access.basic.is_some() {
         decision.tell("Authorization", None);
     }
-    let limited = limit(targeted, access, &mut decision).await;
+    let limited = limit(targeted, access, decision).await;
     if let Some(result) = &limited {
         watch.note(Stage::Limits, *result == FilterResult::Continue);
     }
@@ -70,7 +90,7 @@ pub(crate) async fn admit(
                 watch.note(Stage::Oidc, false);
                 Box::pin(oidc::endpoints::answer(targeted, endpoints, rest)).await
             }
-            None => combine(targeted, access, token.as_ref(), visitor, &mut decision, rest, watch).await,
+            None => combine(targeted, access, token.as_ref(), visitor, decision, rest, watch).await,
         },
         Some(refusal) => refusal,
     };
@@ -78,7 +98,7 @@ pub(crate) async fn admit(
         watch.note(Stage::Processor, true);
         decision.processing = Some(Box::new(Processing::new(&processor.policy, targeted.is_grpc())));
     }
-    (Some(decision).filter(|decision| !decision.is_empty()), result)
+    result
 }
 
 /// Whether the address of a client excludes it, whatever else it shows: no signature is checked for it.
@@ -110,12 +130,10 @@ async fn combine(
     watch: impl Watch,
 ) -> FilterResult {
     let mut checks = Combination::new(access.satisfy);
-    if let Some(networks) = &access.networks {
-        let refused = networks::refusal(targeted, networks);
-        watch.note(Stage::Networks, refused.is_none());
-        if checks.add(refused.map_or(FilterResult::Continue, FilterResult::Refuse)) {
-            return checks.result();
-        }
+    if let Some(networks) = &access.networks
+        && checks.add(by_address(targeted, networks, watch))
+    {
+        return checks.result();
     }
     if let Some(keys) = &access.api_keys {
         let result = api_keys::check(keys, decision);
