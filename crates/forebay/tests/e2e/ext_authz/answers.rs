@@ -18,7 +18,7 @@ fn a_service_sees_the_request_and_edits_it() {
     let mut client = send(&forebay, "web", "/a%20b?q=1&token=x", fields);
     let mut asked = service.asked();
     assert_eq!(asked.peer.header(":authority"), None);
-    assert_eq!(asked.peer.header("grpc-timeout").as_deref(), Some("200m"));
+    assert_eq!(asked.peer.header("grpc-timeout").as_deref(), Some("20000m"));
     let http = asked.http();
     assert_eq!((http.method.as_str(), http.path.as_str()), ("GET", "/a%20b?q=1&token=x"));
     assert_eq!((http.host.as_str(), http.scheme.as_str()), ("web.test", "http"));
