@@ -116,8 +116,8 @@ figures! {
     /// CPU microseconds per request without a feature, and what the feature adds.
     CpuPlain: "CPU us/request without it", 1;
     CpuAdded: "CPU us/request that it adds", 1;
-    /// Milliseconds that the feature adds to the median response time.
-    P50Added: "ms that it adds to p50", 3;
+    /// Microseconds that the feature adds to the median response time.
+    P50Added: "us that it adds to p50", 0;
     /// Percent of the contents that are left of them.
     LeftPercent: "% of the bytes left", 1;
 }
