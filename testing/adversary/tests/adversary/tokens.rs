@@ -47,6 +47,10 @@ const KEY_IDS: &[&str] = &[
 static OURS: LazyLock<EcdsaKeyPair> = LazyLock::new(key);
 static THEIRS: LazyLock<EcdsaKeyPair> = LazyLock::new(key);
 
+/// A token that lets its client in.
+static GOOD: LazyLock<String> =
+    LazyLock::new(|| signed(&OURS, r#"{"alg":"ES256","kid":"1","typ":"JWT"}"#, CLAIMS));
+
 fn key() -> EcdsaKeyPair {
     EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("the system has random numbers")
 }
@@ -63,6 +67,8 @@ fn play(run: &Run) {
         .annotation("forebay.io/auth-jwt-claims-to-headers", "X-User: sub, X-Role: role")
         .manifest("keys.yaml", secret("jwks", "Opaque", &[("jwks.json", &keys)]))
         .start();
+    let known = format!("GET / HTTP/1.1\r\nHost: web.test\r\nAuthorization: Bearer {}\r\n\r\n", *GOOD);
+    assert_eq!(forebay.client().ask(&known).status, 200, "a good token is refused");
     run.each(|case| play_case(case, &forebay));
 }
 
@@ -71,10 +77,10 @@ fn play_case(case: &mut Case, forebay: &Forebay) {
     let request = request(&mut case.random, &token);
     case.sends(request.as_bytes());
     let response = forebay.client().ask(&request);
-    assert!(matches!(response.status, 400 | 401), "{} for a forged token", response.status);
+    // Whoever forges many within a second gets 429 for tokens that are not known.
+    assert!(matches!(response.status, 400 | 401 | 429), "{} for a forged token", response.status);
     assert!(response.header("x-view").is_none(), "the endpoint was asked with a forged token");
-    let head = format!(r#"{{"alg":"ES256","kid":"1","typ":"{}"}}"#, case.random.pick(&["JWT", "at+jwt"]));
-    let request = self::request(&mut case.random, &signed(&OURS, &head, CLAIMS));
+    let request = self::request(&mut case.random, &GOOD);
     case.sends(request.as_bytes());
     let response = forebay.client().ask(&request);
     match response.status {
