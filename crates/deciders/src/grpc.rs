@@ -59,7 +59,7 @@ impl Deframer {
     /// Takes the next message if it is complete.
     ///
     /// # Errors
-    /// What comes next is no message, or one that is too long.
+    /// The next bytes are no message, or one that is too long.
     pub fn next_message(&mut self) -> Result<Option<Vec<u8>>, FrameError> {
         let Some(range) = message(&self.bytes, self.message_bytes_max)? else { return Ok(None) };
         let rest = self.bytes.split_off(range.end);

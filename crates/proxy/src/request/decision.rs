@@ -11,8 +11,10 @@ use deciders::authz::Edit;
 use identity::oidc::session::Session;
 use model::KeyHolder;
 use smallvec::SmallVec;
+use wire::h1::Request;
 
 use crate::request::inspection::{Inspection, TakenBody};
+use crate::request::lookup;
 use crate::request::processing::Processing;
 
 /// The results of the checks of a client.
@@ -113,6 +115,21 @@ impl Decision {
             || self.inspection.as_ref().is_some_and(Inspection::has_whole_body)
     }
 
+    /// Has the endpoint get only those of its cookies that are kept. Several checks may each take some out.
+    pub(crate) fn keep_cookies(&mut self, head: &[u8], parsed: &Request, is_kept: impl Fn(&[u8]) -> bool) {
+        let told = self.upstream.iter().find(|(name, _)| name.eq_ignore_ascii_case("Cookie"));
+        let told = told.map(|(_, value)| value.clone().unwrap_or_default());
+        let mut all: Vec<_> = match &told {
+            Some(told) => told.split(|&byte| byte == b';').map(<[u8]>::trim_ascii).collect(),
+            None => lookup::cookies(head, parsed).collect(),
+        };
+        all.retain(|pair| !pair.is_empty());
+        let kept: Vec<_> = all.iter().copied().filter(|pair| is_kept(pair)).collect();
+        if kept.len() < all.len() {
+            self.tell("Cookie", Some(kept.join(&b"; "[..])).filter(|rest| !rest.is_empty()));
+        }
+    }
+
     /// Has the endpoint get one header of this name, or none.
     pub(crate) fn tell(&mut self, name: &str, value: Option<Vec<u8>>) {
         match self.upstream.iter_mut().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
@@ -152,6 +169,17 @@ mod tests {
     use model::QuotaWindow;
 
     use super::*;
+
+    #[test]
+    fn each_check_takes_its_cookies_out() {
+        let (mut decision, request) = (Decision::default(), Request::default());
+        decision.tell("cookie", Some(b"token=1; a=2;session=3".to_vec()));
+        decision.keep_cookies(b"", &request, |pair| !pair.starts_with(b"token="));
+        decision.keep_cookies(b"", &request, |pair| !pair.starts_with(b"session="));
+        assert_eq!(decision.upstream, [("cookie".to_owned(), Some(b"a=2".to_vec()))]);
+        decision.keep_cookies(b"", &request, |_| false);
+        assert_eq!(decision.upstream, [("cookie".to_owned(), None)]);
+    }
 
     #[test]
     fn the_fields_are_lists_of_named_policies() {

@@ -56,11 +56,7 @@ pub(super) fn strip(targeted: &Targeted<'_>, place: &TokenPlace, decision: &mut 
         decision.tell(&place.header, None);
     }
     if let Some(name) = &place.cookie {
-        let is_other = |pair: &&[u8]| !pair.is_empty() && lookup::named(pair, name.as_bytes()).is_none();
-        let kept: Vec<_> = lookup::cookies(head, parsed).filter(is_other).collect();
-        if kept.len() != lookup::cookies(head, parsed).filter(|pair| !pair.is_empty()).count() {
-            decision.tell("Cookie", Some(kept.join(&b"; "[..])).filter(|rest| !rest.is_empty()));
-        }
+        decision.keep_cookies(head, parsed, |pair| lookup::named(pair, name.as_bytes()).is_none());
     }
     if let Some(name) = &place.parameter {
         let of_script = || targeted.script.as_ref().and_then(|script| script.target.as_deref());

@@ -79,14 +79,7 @@ pub(super) fn take_cookies<'h>(
         }
     }
     if has_own {
-        let mut rest = Vec::new();
-        for pair in lookup::cookies(head, parsed).filter(|pair| !pair.starts_with(OWN_COOKIES)) {
-            if !rest.is_empty() {
-                rest.extend_from_slice(b"; ");
-            }
-            rest.extend_from_slice(pair);
-        }
-        decision.tell("Cookie", Some(rest).filter(|rest| !rest.is_empty()));
+        decision.keep_cookies(head, parsed, |pair| !pair.starts_with(OWN_COOKIES));
     }
     parts
 }
