@@ -14,7 +14,7 @@ const [modules, front, secureFront, port, playwrightModules, executablePath] = p
 const { default: Provider } = await import(pathToFileURL(path.join(modules, 'oidc-provider/lib/index.js')))
 
 const HOST = 'oidc.test'
-const PAGE = `https://${HOST}/page?a=b%20c&d=e`
+const PAGE = `https://${HOST}/api/page?a=b%20c&d=e`
 /** Seconds of access tokens: Forebay renews a session in the last quarter of them. */
 const LIFETIME = 12
 const issuer = `http://127.0.0.1:${port}`
@@ -250,10 +250,10 @@ async function browse() {
     const session = cookies.filter(({ name }) => name.startsWith('__Host-forebay-session'))
     check(session.length > 0 && session.every((one) => one.httpOnly && one.secure && one.sameSite === 'Lax'), 'Chromium takes the cookies as they are meant')
     check(!cookies.some(({ name }) => name.includes('-login-')), 'Chromium keeps no cookie of the sign-in')
-    const status = await page.evaluate(() => fetch('/other').then((answer) => answer.status))
+    const status = await page.evaluate(() => fetch('/api/other').then((answer) => answer.status))
     check(status === 200, 'a script of the page asks with the session')
     await context.clearCookies({ name: /__Host-forebay-session/ })
-    const refused = await page.evaluate(() => fetch('/other').then((answer) => answer.status))
+    const refused = await page.evaluate(() => fetch('/api/other').then((answer) => answer.status))
     check(refused === 401, 'a script without a session is refused, and not sent to the provider')
     await page.goto(PAGE)
     check(page.url() === PAGE, 'Chromium is signed in again without a question')
