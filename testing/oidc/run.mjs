@@ -166,6 +166,11 @@ const cookiesOf = (client) => [...client.jar(HOST).keys()].filter((name) => name
 try {
   const client = new Client()
   let told = await client.ask(PAGE, api)
+  // Forebay has yet to read the Ingresses, and the documents of the provider that has just started.
+  for (let tries = 0; tries < 200 && [404, 503].includes(told.status); tries += 1) {
+    await pause(0.1)
+    told = await client.ask(PAGE, api)
+  }
   check(told.status === 401 && told.headers['www-authenticate'] === 'OpenIDConnect', 'a client without a browser is refused with 401')
   told = await client.visit(PAGE)
   check(told.status === 200 && told.url === PAGE, `a sign-in ends at the page that was asked for: ${told.status} ${told.way.join(' -> ')}`)

@@ -136,7 +136,7 @@ pub(super) fn challenges(stage: &Stage) -> Result<String> {
 }
 
 /// Asks until the status is this one.
-pub(super) fn await_status(stage: &Stage, url: &str, status: u16) -> Result<Answer> {
+fn await_status(stage: &Stage, url: &str, status: u16) -> Result<Answer> {
     let found = stage.interrupt.poll(LIMIT, || {
         let answer = Browser::new(stage.http).get(url)?;
         Ok((answer.status == status).then_some(answer))

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::applications::await_status;
 use super::console::program;
 use super::stage::Stage;
 use crate::child::free_address;
@@ -16,15 +15,11 @@ use crate::template::render_file;
 
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Sends browsers to the provider once the Ingress is served.
-const SERVED: &str = "http://oidc.test/api/page";
-
 /// Adds the Ingresses to those of the stage, and runs the script, which is the provider too.
 pub(super) fn run(stage: &Stage) -> Result<String> {
     let provider = free_address()?;
     let values = json!({"issuer": format!("http://{provider}")});
     fs::write(stage.folder.join("manifests/oidc.yaml"), render_file("conformance/oidc.yaml", values)?)?;
-    await_status(stage, SERVED, 302)?;
     let browser = program("chromium").context("chromium is not installed")?;
     let mut command = stage.tools.node_script("oidc/run.mjs");
     command.arg(stage.tools.node_modules("oidc")).arg(stage.http.to_string()).arg(stage.https.to_string());
