@@ -13,7 +13,7 @@ RELEASE := $(TARGET)/release/forebay
 export FOREBAY_LEFT_OUT := $(TARGET)/left-out.txt
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary fuzz peers peers-kubernetes overload release
+.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary fuzz dropin peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -94,6 +94,10 @@ fuzz: toolchain ## Run each fuzz target for TIME (30m), and stop at the first fi
 
 peers: release ## Measure Forebay beside nginx, HAProxy, Envoy, Caddy and Pingora; says what it needs
 	cargo xtask peers --write
+
+dropin: toolchain ## Ask Forebay and Traefik what the documentation and tests of ingress-nginx say, and write docs/dropin.md
+	cargo build --package forebay
+	cargo xtask dropin --write
 
 peers-kubernetes: release ## Measure Forebay in a cluster: at scale, under change and in trouble
 	cargo xtask peers-kubernetes --write

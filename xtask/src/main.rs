@@ -11,6 +11,7 @@ mod child;
 mod cluster;
 mod conformance;
 mod dist;
+mod dropin;
 mod fresh;
 mod fuzz;
 mod gateway;
@@ -62,6 +63,8 @@ enum Task {
     Conformance(conformance::Arguments),
     /// Runs the Gateway API's official conformance suite against Forebay in a cluster.
     GatewayConformance(gateway::Arguments),
+    /// Asks Forebay and Traefik what ingress-nginx's documentation and tests say.
+    Dropin(dropin::Arguments),
     /// Plays the attacks of testing/adversary against Forebay.
     Adversary(adversary::Arguments),
     /// Runs the fuzz targets, and stops at the first find.
@@ -87,6 +90,9 @@ enum Task {
         #[command(flatten)]
         work: overload::endpoint::Work,
     },
+    /// The endpoint of a Service in the cluster of `dropin`.
+    #[command(hide = true)]
+    DropinEndpoint { service: String, listen: SocketAddr },
     /// A byte relay, likewise.
     #[command(hide = true)]
     Relay { listen: SocketAddr, upstream: SocketAddr },
@@ -97,6 +103,7 @@ fn main() -> ExitCode {
         Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
         Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
         Task::GatewayConformance(arguments) => return exit_code(gateway::run(&arguments)),
+        Task::Dropin(arguments) => return exit_code(dropin::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Fresh(arguments) => return exit_code(fresh::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
@@ -113,6 +120,7 @@ fn main() -> ExitCode {
         Task::Payload { listen } => child::serve_payload(listen),
         Task::H2c { listen } => child::serve_h2c(listen),
         Task::Endpoint { listen, work } => overload::endpoint::serve(listen, work),
+        Task::DropinEndpoint { service, listen } => dropin::serve_endpoint(&service, listen),
         Task::Relay { listen, upstream } => child::serve_relay(listen, upstream),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

@@ -42,6 +42,7 @@ pub(crate) enum Peer {
     Apache,
     Envoy,
     Caddy,
+    Traefik,
     Pingora,
     Forebay,
 }
@@ -256,6 +257,11 @@ mod tests {
     #[test]
     fn requests_go_to_every_upstream_with_all_headers() -> Result<()> {
         let setup = plain();
+        let (_, config) = started(Peer::Traefik, &setup)?;
+        assert_has(
+            &config,
+            &["http://127.0.0.1:9001", "9002", "X-Request-ID", "X-Forwarded-Scheme", "X-Scheme"],
+        );
         for peer in [Peer::Nginx, Peer::Haproxy, Peer::Envoy, Peer::Caddy] {
             let (_, config) = started(peer, &setup)?;
             assert_has(
@@ -307,6 +313,9 @@ mod tests {
             &started(Peer::Caddy, &setup)?.1,
             &["https://:8000 {", "tls /c/chain /c/key {", "caddy-access.log"],
         );
+        let (command, config) = started(Peer::Traefik, &setup)?;
+        assert_has(&command, &["--entrypoints.web.address=127.0.0.1:8000", "traefik-access.log"]);
+        assert_has(&config, &["certFile: /c/chain", "tls: {}"]);
         assert_has(&started(Peer::Forebay, &setup)?.0, &["--https-port=8000", "--default-ssl-certificate"]);
         Ok(())
     }

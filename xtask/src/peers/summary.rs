@@ -15,7 +15,8 @@ use crate::measured::page::{self, Block};
 use crate::measured::table;
 
 /// The columns: the proxies that people choose from, each in its current version.
-const PEERS: [Peer; 6] = [Peer::Nginx, Peer::Haproxy, Peer::Envoy, Peer::Caddy, Peer::Pingora, Peer::Forebay];
+const PEERS: [Peer; 7] =
+    [Peer::Nginx, Peer::Haproxy, Peer::Envoy, Peer::Caddy, Peer::Traefik, Peer::Pingora, Peer::Forebay];
 
 const PART: &str = "peers-summary";
 

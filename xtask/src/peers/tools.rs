@@ -87,6 +87,10 @@ fn version(text: &str) -> Option<String> {
     if let Some((_, build)) = line.split_once("envoy  version: ") {
         return Some(format!("Envoy {}", build.split('/').nth(1)?));
     }
+    // Traefik has its version in a table.
+    if let Some(version) = line.strip_prefix("Version:") {
+        return Some(format!("Traefik {}", version.trim()));
+    }
     // Caddy says nothing but a number.
     if line.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit())) {
         return Some(format!("Caddy {line}"));
@@ -116,6 +120,7 @@ mod tests {
             ("HAProxy version 3.2.1 2026/01/02 - https://haproxy.org/\n", "HAProxy version 3.2.1 2026/01/02"),
             ("\n/a/envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL\n\n", "Envoy 1.40.0"),
             ("v2.11.7 h1:abc=\n", "Caddy v2.11.7"),
+            ("Version:      3.7.15\nCodename:     reblochon\n", "Traefik 3.7.15"),
         ] {
             assert_eq!(version(said).as_deref(), Some(expected));
         }
