@@ -66,7 +66,7 @@ struct Ingress {
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
-    /// `METHOD TARGET`.
+    /// The request's line without its version: `METHOD TARGET`.
     pub(super) ask: String,
     pub(super) host: Option<String>,
     /// Over TLS, with the name of the host.

@@ -11,7 +11,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// What an endpoint says of a request.
+/// A request as an endpoint tells of it.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Echo {
     pub(super) service: String,

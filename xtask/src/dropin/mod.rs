@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Run only the topics whose names have this in them.
     #[arg(long)]
     only: Option<String>,
-    /// Write docs/dropin.md.
+    /// Write the score and the cases that were missed into docs/dropin.md.
     #[arg(long, conflicts_with = "only")]
     write: bool,
     /// The namespaces have been entered.
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut stage = Stage::set(&interrupt)?;
     stage.add(cases.iter().map(|(_, case)| *case))?;
     stage.start(&traefik)?;
-    // What the client of tests has to say of a connection that broke is in the outcome.
+    // The client of tests panics where a connection breaks, which is in the outcome.
     panic::set_hook(Box::new(|_| {}));
     let mut outcomes = Vec::new();
     for (number, &(topic, case)) in cases.iter().enumerate() {
