@@ -24,7 +24,7 @@ const PAINT_MS = 300
 const ROUTES_MS = 1000
 const SEARCH_MS = 100
 
-const PAGES = ['overview', 'routes', 'requests', 'firewall', 'clusters', 'replicas', 'certificates', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
+const PAGES = ['overview', 'routes', 'requests', 'firewall', 'clusters', 'replicas', 'certificates', 'countries', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
 /** Names of routes, and how they are to be seen. */
 const HOSTILE = [['<script>', '<script>'], ['\u202e', '\\u{202e}txt.exe'], ['onerror=', 'onerror=']]
 

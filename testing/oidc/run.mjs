@@ -6,9 +6,10 @@
 // Forebay has to have the Ingresses of xtask/conformance/oidc.yaml. Prints a line for each thing that was looked at.
 
 import http from 'node:http'
-import https from 'node:https'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+
+import { clients } from './client.mjs'
 
 const [modules, front, secureFront, port, playwrightModules, executablePath] = process.argv.slice(2)
 const { default: Provider } = await import(pathToFileURL(path.join(modules, 'oidc-provider/lib/index.js')))
@@ -95,69 +96,7 @@ const server = http
   })
   .listen(Number(port), '127.0.0.1')
 
-// --- A client that keeps cookies ---
-
-class Client {
-  jars = new Map()
-
-  jar(host) {
-    if (!this.jars.has(host)) this.jars.set(host, new Map())
-    return this.jars.get(host)
-  }
-
-  copy() {
-    const other = new Client()
-    for (const [host, jar] of this.jars) other.jars.set(host, new Map(jar))
-    return other
-  }
-
-  ask(url, { method = 'GET', headers = {}, body } = {}) {
-    const { protocol, host, hostname, pathname, search } = new URL(url)
-    const isForebay = hostname === HOST
-    const [address, number] = isForebay ? secureFront.split(':') : host.split(':')
-    const jar = this.jar(hostname)
-    const cookies = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
-    const options = {
-      host: address,
-      port: number,
-      method,
-      path: pathname + search,
-      servername: hostname === HOST ? HOST : undefined,
-      rejectUnauthorized: false,
-      agent: false,
-      headers: { Host: host, Accept: 'text/html', ...(cookies && { Cookie: cookies }), ...headers },
-    }
-    return new Promise((done, fail) => {
-      const request = (protocol === 'https:' ? https : http).request(options, (response) => {
-        const pieces = []
-        response.on('data', (piece) => pieces.push(piece))
-        response.on('end', () => {
-          for (const cookie of response.headers['set-cookie'] ?? []) {
-            const [pair, ...attributes] = cookie.split(';').map((part) => part.trim())
-            const [name, value] = [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]
-            const isOver = attributes.some((one) => /^max-age=0$/i.test(one) || /^expires=Thu, 01 Jan 1970/i.test(one))
-            if (isOver || value === '') jar.delete(name)
-            else jar.set(name, value)
-          }
-          done({ status: response.statusCode, headers: response.headers, text: Buffer.concat(pieces).toString() })
-        })
-      })
-      request.on('error', fail)
-      request.end(body)
-    })
-  }
-
-  /** Asks, and goes where it is sent. */
-  async visit(url, way = []) {
-    way.push(url)
-    const told = await this.ask(url)
-    const to = told.headers.location
-    if (told.status < 300 || told.status > 399 || !to) return { ...told, url, way }
-    if (way.length > 15) throw new Error(`it goes round in circles: ${way}`)
-    return this.visit(new URL(to, url).href, way)
-  }
-}
-
+const Client = clients(HOST, secureFront)
 const api = { headers: { Accept: 'application/json' } }
 const cookiesOf = (client) => [...client.jar(HOST).keys()].filter((name) => name.startsWith('__Host-forebay-session'))
 

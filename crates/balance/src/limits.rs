@@ -30,6 +30,9 @@ pub(crate) const PROBES_GOOD: u32 = 3;
 /// Time after which another probe is sent though the last one has no outcome.
 pub(crate) const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Time between two requests that probe a cluster that is out of use.
+pub(crate) const FAILOVER_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Divisor of the interval of health checks while the last checks contradict an endpoint's state.
 pub(crate) const CHECK_DOUBT_SHARE: u32 = 5;
 /// Shortest time between health checks then, unless the interval is shorter.
@@ -94,3 +97,28 @@ pub(crate) const FAIR_ASKED_MIN: f64 = 20.0;
 pub(crate) const FAIR_MUCH: f64 = 4.0;
 /// Multiple of the other clients' mean from which on a client has caused the overload itself.
 pub(crate) const FAIR_FAR: f64 = 16.0;
+
+/// Looks at a canary that is just at its bound after which it is stopped by chance, on average at the
+/// earliest; there are ten a second.
+pub(crate) const ROLLOUT_LOOKS_MIN: f64 = 1e6;
+/// Weight of the mainline's counts that is left after a look: they halve within about 30 s.
+pub(crate) const ROLLOUT_BASE_KEPT: f64 = 0.9977;
+/// Weight of the canary's counts that is left after a look, for the words about a stop: they halve within
+/// about 0.5 s.
+pub(crate) const ROLLOUT_SAID_KEPT: f64 = 0.87;
+/// The last requests to the mainline that count as recent; older ones count less and less.
+pub(crate) const ROLLOUT_RECENT_REQUESTS: f64 = 20.0;
+/// Recent requests to the mainline from which its recent figures are known.
+pub(crate) const ROLLOUT_RECENT_MIN: f64 = 10.0;
+/// Requests to the mainline that show whether it has the same fault, after one was found.
+pub(crate) const ROLLOUT_CONFIRMING_REQUESTS: u64 = 10;
+/// Looks after which a canary is stopped though there were fewer.
+pub(crate) const ROLLOUT_CONFIRMING_LOOKS: u32 = 10;
+/// Responses of the mainline from which its 99th percentile is known.
+pub(crate) const ROLLOUT_SAMPLES_MIN: f64 = 300.0;
+/// Runs of canaries that are remembered though the configuration does not have them.
+pub(crate) const ROLLOUTS_REMEMBERED_MAX: usize = 1000;
+/// News about canaries that wait to be taken.
+pub(crate) const ROLLOUT_NEWS_MAX: usize = 1000;
+/// Longest time that canaries get nothing since their states have not been read yet.
+pub(crate) const ROLLOUTS_HELD_MAX: Duration = Duration::from_secs(60);

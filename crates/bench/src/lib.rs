@@ -2,8 +2,8 @@
 //! as the lower limit.
 //!
 //! Each is one event loop per thread, without a runtime: a measuring program has to cost less than what it
-//! measures, and must not share its faults, so that nothing here is code of the proxy. Only HTTP/2 and TLS
-//! use libraries.
+//! measures, and must not share its faults, so that nothing here is code of the proxy. Only HTTP/2, QUIC and
+//! TLS use libraries.
 //!
 //! Must not be in here: printing, command lines, child processes, or any judgement of figures.
 

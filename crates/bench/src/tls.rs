@@ -23,7 +23,7 @@ use rustls::{
 use crate::cpu::CpuTime;
 
 /// Most tickets that are kept: TLS 1.2 sends one per session, TLS 1.3 several; the newest are kept.
-const SESSIONS_KEPT: usize = 8;
+pub(crate) const SESSIONS_KEPT: usize = 8;
 
 /// TLS settings of a plan.
 #[derive(Clone, Debug, Default)]
@@ -159,27 +159,34 @@ impl Trust {
 }
 
 impl Tls {
-    fn config(&self) -> Result<ClientConfig, TlsError> {
+    pub(crate) fn config(&self) -> Result<ClientConfig, TlsError> {
         let provider = Arc::new(self.provider()?);
         let versions: &[_] = match self.version {
             Version::Any => rustls::ALL_VERSIONS,
             Version::V1_2 => &[&version::TLS12],
             Version::V1_3 => &[&version::TLS13],
         };
-        let verifier: Arc<dyn ServerCertVerifier> = match &self.trust {
-            Trust::Anybody => Arc::new(AnyCertificate),
-            Trust::Authorities(roots) => {
-                WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(&provider))
-                    .build()
-                    .map_err(|_| TlsError::NoAuthorities)?
-            }
-        };
+        let verifier = self.verifier(&provider)?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
         Ok(config)
+    }
+
+    pub(crate) fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        Ok(match &self.trust {
+            Trust::Anybody => Arc::new(AnyCertificate),
+            Trust::Authorities(roots) => {
+                WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), Arc::clone(provider))
+                    .build()
+                    .map_err(|_| TlsError::NoAuthorities)?
+            }
+        })
     }
 
     fn provider(&self) -> Result<CryptoProvider, TlsError> {

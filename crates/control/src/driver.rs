@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use cluster_source::ClusterSource;
 
 use crate::absent;
+use crate::acme;
 use crate::classes;
 use crate::client::Connection;
 use crate::convert::{self, Conversion, Target};
@@ -306,6 +307,8 @@ struct Driver<R, O> {
     names: Names<R>,
     translator: Translator,
     debounce: Debounce,
+    /// The certificates that are obtained.
+    acme: acme::Manager,
     /// The databases of addresses.
     geoip: Loader,
     /// The time at which the published translation is made again because a certificate becomes valid or
@@ -328,6 +331,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
     fn new(options: Options, source: Source, pace: Pace, resolver: R, mut publisher: O) -> Self {
         Self {
             allows_missing_classes: options.class_may_be_missing,
+            acme: acme::Manager::new(options.acme.clone()),
             geoip: Loader::new(options.geoip.clone()),
             options,
             source,
@@ -358,6 +362,7 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
             () = self.source.changed(&self.options) => self.note_change(Instant::now()),
             () = self.names.changed() => self.build_and_publish(),
             () = self.geoip.changed() => self.build_and_publish(),
+            () = self.acme.changed() => self.build_and_publish(),
             review = next(&mut self.reviews), if self.published.is_some() => self.answer(review),
             () = tokio::time::sleep_until(due.into()) => self.act(Instant::now()),
         }
@@ -423,9 +428,10 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         let Some((index, problems, skipped)) = self.source.objects() else { return };
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         self.geoip.want(&translation.geoip);
-        if self.geoip.is_pending() {
-            // The databases are loaded beside this thread, and a configuration without them would close
-            // routes.
+        self.acme.want(&translation.acme);
+        if self.geoip.is_pending() || self.acme.is_pending() && self.published.is_none() {
+            // Databases and certificates are loaded beside this thread, and a configuration without them
+            // would close routes, and hosts would be served with the default certificate.
             return;
         }
         add_databases(&mut translation, self.geoip.loaded());

@@ -8,6 +8,7 @@
 //! Never in here: a client's bytes, and how requests are served.
 
 mod absent;
+pub mod acme;
 pub mod admission;
 mod certificate;
 pub mod classes;

@@ -11,6 +11,7 @@ use geo::Coverage;
 use ipnet::IpNet;
 use model::{SessionKey, Transport};
 
+use crate::acme::Acme;
 use crate::firewalls::Firewalls;
 use crate::geoip::Sources;
 use crate::names::{InvalidNsName, NsName, PortRef};
@@ -99,6 +100,8 @@ pub struct Options {
     pub firewalls: Arc<Firewalls>,
     /// The providers of identity that objects name.
     pub providers: Providers,
+    /// The certificates that this process obtains.
+    pub acme: Acme,
     /// Where databases of addresses come from.
     pub geoip: Sources,
     /// The questions that the loaded databases can answer. Without a process that loads any, all.
@@ -202,6 +205,7 @@ impl Default for Options {
             waf_unenforced: Unenforced::default(),
             firewalls: Arc::default(),
             providers: Providers::default(),
+            acme: Acme::default(),
             geoip: Sources::default(),
             geoip_coverage: Coverage { countries: true, systems: true },
             from: None,

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write};
 
-use model::{Action, Backends, Cluster, Host, RequestFilter, Route};
+use model::{Action, Backends, Cluster, Forward, Host, RequestFilter, Route};
 
 use crate::legible;
 use crate::problem::Severity;
@@ -81,7 +81,9 @@ fn state(translation: &Translation, route: &Route) -> String {
         Action::NotFound => "answer 404".to_owned(),
         Action::Files(_) => "ok".to_owned(),
         Action::Forward(forward) => {
-            let mut clusters = forward.backends.clusters().map(|id| translation.model.cluster(id));
+            let fallback = forward.fallback.iter().flat_map(|fallback| fallback.clusters.iter().copied());
+            let clusters = forward.backends.clusters().chain(fallback);
+            let mut clusters = clusters.map(|id| translation.model.cluster(id));
             let is_served = clusters.any(|cluster| !cluster.endpoints.is_empty());
             if is_served { "ok" } else { "no endpoints" }.to_owned()
         }
@@ -93,25 +95,38 @@ fn destination(translation: &Translation, route: &Route) -> (String, String) {
         Action::Respond(fixed) => (format!("answer {}", fixed.status), String::new()),
         Action::NotFound => ("answer 404".to_owned(), String::new()),
         Action::Files(files) => (format!("files below /{}", files.folder), String::new()),
-        Action::Forward(forward) => match &forward.backends {
-            Backends::One(cluster) => {
-                let cluster = translation.model.cluster(*cluster);
-                (cluster.name.clone(), endpoints(cluster))
-            }
-            Backends::Split(_) => {
-                let clusters = forward.backends.clusters().map(|one| translation.model.cluster(one));
-                let (names, endpoints): (Vec<_>, Vec<_>) =
-                    clusters.map(|cluster| (cluster.name.clone(), endpoints(cluster))).unzip();
-                (names.join(", "), endpoints.join(", "))
-            }
-            Backends::Canary(canary) => {
-                let [mainline, other] =
-                    [canary.mainline, canary.cluster].map(|id| translation.model.cluster(id));
-                let name = format!("{}, canary {}", mainline.name, other.name);
-                (name, format!("{}, canary {}", endpoints(mainline), endpoints(other)))
-            }
-        },
+        Action::Forward(forward) => falling_back(translation, forward),
     }
+}
+
+fn of_backends(translation: &Translation, forward: &Forward) -> (String, String) {
+    match &forward.backends {
+        Backends::One(cluster) => {
+            let cluster = translation.model.cluster(*cluster);
+            (cluster.name.clone(), endpoints(cluster))
+        }
+        Backends::Split(_) => {
+            let clusters = forward.backends.clusters().map(|one| translation.model.cluster(one));
+            let (names, endpoints): (Vec<_>, Vec<_>) =
+                clusters.map(|cluster| (cluster.name.clone(), endpoints(cluster))).unzip();
+            (names.join(", "), endpoints.join(", "))
+        }
+        Backends::Canary(canary) => {
+            let [mainline, other] = [canary.mainline, canary.cluster].map(|id| translation.model.cluster(id));
+            let name = format!("{}, canary {}", mainline.name, other.name);
+            (name, format!("{}, canary {}", endpoints(mainline), endpoints(other)))
+        }
+    }
+}
+
+/// The names and endpoints of the clusters that a route falls back to.
+fn falling_back(translation: &Translation, forward: &Forward) -> (String, String) {
+    let (name, of_name) = of_backends(translation, forward);
+    let clusters = forward.fallback.iter().flat_map(|fallback| &fallback.clusters);
+    clusters.fold((name, of_name), |(names, all), id| {
+        let cluster = translation.model.cluster(*id);
+        (format!("{names}, fallback {}", cluster.name), format!("{all}, fallback {}", endpoints(cluster)))
+    })
 }
 
 fn endpoints(cluster: &Cluster) -> String {

@@ -153,6 +153,10 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
     for mirror in forward.transfer.mirrors.iter().flatten() {
         writeln!(text, "      mirrors {} to {}", mirror.share, cluster(mirror.cluster, model)).unwrap();
     }
+    if let Some(fallback) = &forward.fallback {
+        let clusters: Vec<_> = fallback.clusters.iter().map(|id| cluster(*id, model)).collect();
+        writeln!(text, "      falls back to {} for {:?}", clusters.join(", "), fallback.recovery).unwrap();
+    }
     if let Backends::Split(split) = &forward.backends {
         for filters in split.backends().iter().filter_map(|backend| backend.filters.as_ref()) {
             writeln!(text, "      {filters:?}").unwrap();
@@ -193,7 +197,10 @@ fn describe_access(text: &mut String, access: &Access) {
 fn action(action: &Action, model: &Model) -> String {
     match action {
         Action::Forward(forward) => backends(&forward.backends, model),
-        Action::Respond(response) => format!("answer {}", response.status),
+        Action::Respond(response) if response.headers.is_empty() => format!("answer {}", response.status),
+        Action::Respond(response) => {
+            format!("answer {} {:?} {:?}", response.status, response.headers, response.body)
+        }
         other => format!("{other:?}"),
     }
 }

@@ -315,6 +315,7 @@ fn plain_route(route: &Route) -> Route {
             cache: None,
             overload: Some(Arc::default()),
             priority: Priority::default(),
+            fallback: None,
         }),
         Action::Files(_) => Action::Files(Box::default()),
         Action::Respond(_) | Action::NotFound => route.action.clone(),

@@ -164,6 +164,7 @@ fn in_heads(route: &Route, texts: &mut Vec<String>) {
         texts.push(match filter {
             RequestFilter::UrlRewrite(rewrite) => format!("{:?}", rewrite.host),
             RequestFilter::RequestRedirect(redirect) => format!("{:?}", redirect.host),
+            RequestFilter::Maintenance(maintenance) => format!("{:?}", maintenance.response.headers),
             RequestFilter::Rewrite(_) => continue,
             other => format!("{other:?}"),
         });
@@ -183,6 +184,9 @@ fn in_heads(route: &Route, texts: &mut Vec<String>) {
         if let Some(external) = &access.external {
             texts.push(format!("{:?}", external.check));
         }
+    }
+    if let Action::Respond(response) = &route.action {
+        texts.push(format!("{:?}", response.headers));
     }
     if let Action::Forward(forward) = &route.action {
         texts.push(format!("{:?} {:?}", forward.head, forward.connection_header));

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::translate::policy::fields::{self, Field};
 use control::{Firewalls, Options, Translation, load_at};
-use model::{Action, Protocol, Route};
+use model::{Action, Protocol, RequestFilter, Route};
 use serde_json::{Map, Value, json};
 
 /// The first of July 2026.
@@ -27,6 +27,9 @@ const PROCESSOR: (&str, &str) = ("ext-proc-url", "grpc://proc.default.svc:9002")
 const FIREWALL: Annotations = &[("enable-modsecurity", "true"), ("enable-owasp-core-rules", "true")];
 const KEYS: (&str, &str) = ("auth-api-keys", "keys");
 const JWT: (&str, &str) = ("auth-jwt", r#"[{"issuer": "joe", "secret": "keys", "algorithms": ["HS256"]}]"#);
+const ANSWER: (&str, &str) = ("direct-response", "403");
+const FALLBACK: (&str, &str) = ("fallback", "errors:80");
+const MAINTENANCE: (&str, &str) = ("maintenance", "true");
 const FILES: (&str, &str) = ("files", "site");
 const PASSWORDS: Annotations = &[("auth-type", "basic"), ("auth-secret", "users")];
 const RATE: (&str, &str) = ("limit-rps", "5");
@@ -108,6 +111,11 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("deny-asn", "AS64497", &[]),
     ("deny-countries", "KP", &[]),
     ("denylist-source-range", "192.0.2.0/24", &[]),
+    ("direct-response", "403", &[]),
+    ("direct-response-body", "nobody", &[ANSWER]),
+    ("direct-response-body-from", "page", &[ANSWER]),
+    ("direct-response-content-type", "text/html", &[ANSWER]),
+    ("direct-response-headers", "X-A: 1\nX-B: 2", &[ANSWER]),
     ("disable-proxy-intercept-errors", "true", &[STATUSES, ("default-backend", "errors")]),
     ("ejection", "off", &[]),
     ("enable-access-log", "false", &[]),
@@ -134,6 +142,8 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("ext-proc-message-timeout", "1s", &[PROCESSOR]),
     ("ext-proc-mode", "request-body=streamed,response-headers=skip", &[PROCESSOR]),
     ("ext-proc-url", "grpc://proc.default.svc:9002", &[]),
+    ("fallback", "errors:80", &[]),
+    ("fallback-recovery", "30s", &[FALLBACK]),
     ("files", "site", &[]),
     ("files-404", "/404.html", &[FILES]),
     ("files-cache-control", "max-age=60", &[FILES]),
@@ -159,6 +169,12 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("limit-shared", "true", &[REQUESTS]),
     ("limit-rate", "100", &[BUFFERED]),
     ("limit-rate-after", "10", &[BUFFERED, ("limit-rate", "100")]),
+    ("maintenance", "true", &[]),
+    ("maintenance-allow", "10.0.0.0/8,192.0.2.1", &[MAINTENANCE]),
+    ("maintenance-from", "2026-07-01T22:00:00Z", &[MAINTENANCE]),
+    ("maintenance-page", "page", &[MAINTENANCE]),
+    ("maintenance-retry-after", "5m", &[MAINTENANCE]),
+    ("maintenance-until", "2026-07-02T02:00:00+02:00", &[MAINTENANCE]),
     ("modsecurity-snippet", "SecRuleEngine On", FIREWALL),
     ("modsecurity-transaction-id", "$req_id", FIREWALL),
     ("opentelemetry-operation-name", "buy", &[TRACED]),
@@ -237,6 +253,11 @@ data: {X-Asked: "yes"}
 ---
 apiVersion: v1
 kind: ConfigMap
+metadata: {name: page}
+data: {body: "<h1>closed</h1>", content-type: text/html}
+---
+apiVersion: v1
+kind: ConfigMap
 metadata: {name: settings}
 data:
   global-auth-url: "http://global.test/check"
@@ -274,6 +295,11 @@ apiVersion: v1
 kind: Service
 metadata: {name: sorry, namespace: shop}
 spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: closed, namespace: shop}
+data: {body: "<h1>We are back soon.</h1>", content-type: text/html; charset=utf-8}
 "#;
 
 /// A Service whose endpoints speak HTTP/2, for health checks by gRPC.
@@ -402,6 +428,8 @@ fn aspects(translation: &Translation) -> BTreeMap<&'static str, String> {
     add("processor", &access.processor);
     add("satisfy", &access.satisfy);
     add("closed", &access.unavailable);
+    let is_page = |filter: &&RequestFilter| matches!(filter, RequestFilter::Maintenance(_));
+    add("maintenance", &route.request_filters.as_slice().iter().find(is_page));
     let Action::Forward(forward) = &route.action else {
         add("action", &route.action);
         return aspects;
@@ -417,6 +445,7 @@ fn aspects(translation: &Translation) -> BTreeMap<&'static str, String> {
     add("cache", &forward.cache);
     add("overload", &forward.overload);
     add("priority", &forward.priority);
+    add("fallback", &forward.fallback);
     aspects
 }
 
@@ -471,5 +500,5 @@ fn examples_of_the_page_load() {
         assert_eq!(accepted, [true], "{block}");
         count += 1;
     }
-    assert_eq!(count, 9);
+    assert_eq!(count, 11);
 }

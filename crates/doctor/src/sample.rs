@@ -19,6 +19,7 @@ use crate::text::{Text, say};
 /// | `forebay/metrics` | the proxy's metrics, as Prometheus text |
 /// | `forebay/sockets.json` | [`crate::SocketGroup`]s of the network namespace |
 /// | `forebay/ticks.json` | [`crate::Ticks`], in the last sample only |
+/// | `forebay/udp-sockets.json` | UDP sockets without a peer: address, bytes that wait, datagrams dropped |
 /// | `forebay/tunnel-ends.json` | [`crate::TunnelEnd`]s: where the tunnels of this network namespace lead to |
 /// | `host/...` | files of the host's network namespace, where it is another |
 /// | `host/sysctl.conf` | parameters to compare with, as `sysctl -a` prints them |

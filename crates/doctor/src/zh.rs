@@ -2,9 +2,15 @@
 //!
 //! Must not be in here: how a pattern is filled ([`crate::text`]).
 
+mod udp;
+
 /// English patterns and their translations, in which `{0}` is the first value, so that the order may be
 /// another.
-pub(crate) const CATALOGUE: &[(&str, &str)] = &[
+pub(crate) fn catalogue() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    TEXTS.iter().chain(udp::TEXTS)
+}
+
+const TEXTS: &[(&str, &str)] = &[
     // Texts of `check.rs`.
     ("not checked: {}", "未检查：{0}"),
     // Texts of `samples.rs`.
@@ -169,6 +175,16 @@ pub(crate) const CATALOGUE: &[(&str, &str)] = &[
         "为限流计数的 Redis 没有及时应答：{0} 次交互失败，{1} 次过慢；{2}",
     ),
     ("the Redis that counts for limits answers", "为限流计数的 Redis 应答正常"),
+    // Texts of `checks/certificates.rs`.
+    (
+        "renew the Secrets that nginx_ingress_controller_ssl_expire_time_seconds names; for certificates that Forebay obtains, `/status` says what the authority complains about",
+        "更新 nginx_ingress_controller_ssl_expire_time_seconds 指出的 Secret；由 Forebay 申请的证书，颁发机构的错误见 `/status`",
+    ),
+    ("the metrics have no forebay_certificates_ending", "指标中没有 forebay_certificates_ending"),
+    ("{} hosts have no certificate, since no authority gives one", "{0} 个主机没有证书：没有颁发机构签发"),
+    ("{} certificates end within ten days or have ended", "{0} 张证书将在十天内到期或已经到期"),
+    ("{} certificates could not be renewed yet", "{0} 张证书尚未续期成功"),
+    ("no certificate ends within ten days", "没有证书将在十天内到期"),
     // Texts of `checks/ports.rs`.
     ("ports", "端口"),
     (

@@ -3,6 +3,7 @@
 //! on its own thread, so that a scrape delays no request.
 
 mod access;
+mod oidc;
 mod overload;
 mod reply;
 mod sign_ins;
@@ -15,17 +16,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use control::acme::{Acme, Report};
 use control::{Condition, Providers};
+use http::request::Parts;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
+use hyper::header::{ALLOW, HOST, HeaderValue, ORIGIN, RETRY_AFTER};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use observe::Registry;
-use proxy::Observer;
+use proxy::{HandedSockets, Observer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::abuse::{self, Listing, Released};
 use crate::cache::{CacheStatus, Orders, Purged, disk_figures, without_cache};
@@ -34,9 +37,11 @@ use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::instance_status::InstanceStatus;
 use crate::server::{self, ConnectionSlot, Connections};
-use crate::{configuration, machine, version};
+use crate::{canaries, configuration, machine, version};
 pub(crate) use access::Access;
-use reply::Reply;
+pub(crate) use oidc::SignIn;
+use oidc::Visitor;
+use reply::{JSON, Reply, TEXT, response};
 
 /// The state that the admin server shows.
 pub(crate) struct Admin {
@@ -45,6 +50,8 @@ pub(crate) struct Admin {
     pub(crate) observer: OnceLock<Observer>,
     /// The issuers of tokens; set when the configuration begins to be read.
     pub(crate) providers: OnceLock<Providers>,
+    /// The certificates that are obtained; set when the configuration begins to be read.
+    pub(crate) acme: OnceLock<Acme>,
     /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
@@ -53,8 +60,12 @@ pub(crate) struct Admin {
     pub(crate) console: Option<Console>,
     /// Set when the process is about to stop, which makes it not ready.
     pub(crate) stopping: AtomicBool,
+    /// Notified when a successor has taken over: its listener is the same socket.
+    pub(crate) left: Notify,
     pub(crate) metrics: bool,
     pub(crate) access: Access,
+    /// The sign-in for clients that may not see the pages of tenants by their address.
+    pub(crate) sign_in: Option<SignIn>,
     /// Where the health check is, beside `/healthz`.
     pub(crate) health_path: String,
     /// The address that the server listens on.
@@ -74,9 +85,6 @@ pub(crate) struct Admin {
 /// answered 503.
 pub(crate) const EXPLANATIONS_MAX: usize = 4;
 
-const TEXT: &str = "text/plain; charset=utf-8";
-const JSON: &str = "application/json";
-
 /// Starts the server's thread, which ends with the process. It serves at most this number of connections at a
 /// time.
 pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: usize) -> io::Result<()> {
@@ -86,6 +94,9 @@ pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: u
 async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize) {
     let looking = Arc::clone(&admin);
     tokio::spawn(async move { looking.findings.keep(Arc::clone(&looking.registry)).await });
+    if let Some(sign_in) = &admin.sign_in {
+        sign_in.start();
+    }
     if admin.console.is_some() {
         let keeping = Arc::clone(&admin);
         tokio::spawn(async move {
@@ -95,18 +106,31 @@ async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize)
         });
     }
     let converse = |stream, peer: SocketAddr, place| converse(Arc::clone(&admin), stream, peer.ip(), place);
-    Connections::new(connections_max).serve(listener, converse).await;
+    tokio::select! {
+        () = Connections::new(connections_max).serve(listener, converse) => {}
+        () = admin.left.notified() => {}
+    }
+    // Connections that are open are served on.
+    std::future::pending::<()>().await;
 }
 
 async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: ConnectionSlot) {
     let service = service_fn(|request| {
         let (admin, place) = (&admin, &place);
         async move {
-            // A client that sends its body slowly counts as waiting.
-            let mut response = match admin.whole(request, peer).await {
-                Ok(request) => place.answering(admin.reply(&request, peer)).await,
+            let (head, body) = request.into_parts();
+            let mut response = match place.answering(admin.admit(&head, peer)).await {
                 Err(refusal) => refusal.map(Reply::from),
+                Ok(visitor) => {
+                    // A client that sends its body slowly counts as waiting.
+                    let answer = match admin.whole(Request::from_parts(head, body)).await {
+                        Ok(request) => place.answering(admin.reply(&request)).await,
+                        Err(refusal) => refusal.map(Reply::from),
+                    };
+                    visitor.adapt(answer)
+                }
             };
+            console::keep_to_itself(response.headers_mut());
             response.body_mut().occupy(place);
             Ok::<_, Infallible>(response)
         }
@@ -115,56 +139,72 @@ async fn converse(admin: Arc<Admin>, stream: TcpStream, peer: IpAddr, place: Con
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Whether the body of a request counts: that of a request to explain.
-fn takes_body<B>(request: &Request<B>) -> bool {
-    request.method() == Method::POST && request.uri().path() == "/explain"
+/// The longest body of a request; none if its body does not count.
+fn body_bytes_max<B>(request: &Request<B>) -> Option<usize> {
+    match request.uri().path() {
+        _ if request.method() != Method::POST => None,
+        "/explain" => Some(explain::BODY_BYTES_MAX),
+        oidc::BACK_CHANNEL => Some(oidc::LOGOUT_BYTES_MAX),
+        _ => None,
+    }
 }
 
-/// Binds the address of the server.
-pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
-    StdListener::bind(address)
+/// Whether a request for a path changes something.
+fn is_change(path: &str) -> bool {
+    matches!(path, "/cache/purge" | "/abuse/release")
+}
+
+/// Whether a path shows the configuration of tenants, or changes something for them.
+fn tells_of_tenants(path: &str) -> bool {
+    is_change(path)
+        || console::is_path(path)
+        || matches!(
+            path,
+            "/abuse" | "/configuration" | "/overload" | "/doctor" | "/explain" | "/cache/status" | "/status"
+        )
+}
+
+/// Binds the address of the server, or takes over the socket that was handed to this process for it.
+pub(crate) fn bind(mut address: SocketAddr, handed: &HandedSockets) -> io::Result<StdListener> {
+    address.set_port(handed.port("admin", address.port()));
+    match handed.take(address, 0, 1).pop() {
+        Some(socket) => Ok(socket),
+        None => StdListener::bind(address),
+    }
 }
 
 impl Admin {
-    /// A request with its body, if its target takes one and its client may ask for it.
-    async fn whole(
-        &self,
-        request: Request<Incoming>,
-        peer: IpAddr,
-    ) -> Result<Request<Bytes>, Response<Full<Bytes>>> {
-        let takes_body = takes_body(&request) && self.refuse(&request, peer).is_none();
+    /// A request with its body, if its target takes one.
+    async fn whole(&self, request: Request<Incoming>) -> Result<Request<Bytes>, Response<Full<Bytes>>> {
+        let bytes_max = body_bytes_max(&request);
         let (head, body) = request.into_parts();
-        if !takes_body {
-            return Ok(Request::from_parts(head, Bytes::new()));
-        }
-        let is_too_long = body.size_hint().lower() > explain::BODY_BYTES_MAX as u64;
-        if !is_too_long && let Ok(body) = Limited::new(body, explain::BODY_BYTES_MAX).collect().await {
+        let Some(bytes_max) = bytes_max else { return Ok(Request::from_parts(head, Bytes::new())) };
+        let is_too_long = body.size_hint().lower() > bytes_max as u64;
+        if !is_too_long && let Ok(body) = Limited::new(body, bytes_max).collect().await {
             return Ok(Request::from_parts(head, body.to_bytes()));
         }
-        let hint = format!("the body did not come, or has more than {} bytes\n", explain::BODY_BYTES_MAX);
+        let hint = format!("the body did not come, or has more than {bytes_max} bytes\n");
         Err(response(StatusCode::PAYLOAD_TOO_LARGE, TEXT, hint))
     }
 
-    async fn reply(&self, request: &Request<Bytes>, peer: IpAddr) -> Response<Reply> {
+    /// Answers a request that may be answered.
+    async fn reply(&self, request: &Request<Bytes>) -> Response<Reply> {
         let path = request.uri().path();
-        let mut response = match &self.console {
-            Some(console) if console::is_path(path) => match self.refuse(request, peer) {
-                Some(refusal) => refusal.map(Reply::from),
-                None => match console.answer(request.uri(), request.headers()).await {
+        if let Some(sign_in) = self.sign_in.as_ref().filter(|_| oidc::is_endpoint(path)) {
+            return sign_in.answer(request).await.map(Reply::from);
+        }
+        match &self.console {
+            Some(console) if console::is_path(path) => {
+                match console.answer(request.uri(), request.headers()).await {
                     Answer::Whole(response) => response.map(Reply::from),
                     Answer::Events(response) => response.map(Reply::Events),
-                },
-            },
-            _ => self.answer(request, peer).await.map(Reply::from),
-        };
-        console::keep_to_itself(response.headers_mut());
-        response
+                }
+            }
+            _ => self.answer(request).await.map(Reply::from),
+        }
     }
 
-    async fn answer(&self, request: &Request<Bytes>, peer: IpAddr) -> Response<Full<Bytes>> {
-        if let Some(refusal) = self.refuse(request, peer) {
-            return refusal;
-        }
+    async fn answer(&self, request: &Request<Bytes>) -> Response<Full<Bytes>> {
         match request.uri().path() {
             "/livez" => response(StatusCode::OK, TEXT, "ok\n".to_owned()),
             "/readyz" | "/healthz" => self.readiness(),
@@ -193,10 +233,32 @@ impl Admin {
         }
     }
 
-    /// The refusal for a client that must not see the requested path.
-    fn refuse<B>(&self, request: &Request<B>, peer: IpAddr) -> Option<Response<Full<Bytes>>> {
-        let host = request.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
-        let path = request.uri().path();
+    /// Lets a client in that may see the requested path, by its address or because it has signed in.
+    async fn admit(&self, head: &Parts, peer: IpAddr) -> Result<Visitor, Response<Full<Bytes>>> {
+        if let Some(refusal) = self.refuse(head) {
+            return Err(refusal);
+        }
+        let path = head.uri.path();
+        let console = self.console.as_ref();
+        if !tells_of_tenants(path) || console.is_some_and(|own| own.is_replicas(path, &head.headers)) {
+            return Ok(Visitor::default());
+        }
+        let may_see = self.access.may_see_tenants(peer);
+        match &self.sign_in {
+            Some(_) if oidc::is_endpoint(path) => Ok(Visitor::default()),
+            Some(sign_in) if !may_see || oidc::is_forwarded(&head.headers) => sign_in.visitor(head).await,
+            _ if may_see => Ok(Visitor::default()),
+            _ => {
+                let hint = "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
+                Err(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()))
+            }
+        }
+    }
+
+    /// The refusal of a request that nobody may make.
+    fn refuse(&self, head: &Parts) -> Option<Response<Full<Bytes>>> {
+        let host = head.headers.get(HOST).map(|host| host.to_str().unwrap_or_default());
+        let path = head.uri.path();
         // Health is answered under any host name, as at ingress-nginx: a web page that reads the answer
         // learns nothing.
         let is_health = matches!(path, "/livez" | "/readyz" | "/healthz") || path == self.health_path;
@@ -204,47 +266,33 @@ impl Admin {
             let hint = "this is not the name of an admin server; --admin-host adds names\n";
             return Some(response(StatusCode::MISDIRECTED_REQUEST, TEXT, hint.to_owned()));
         }
-        if !console::is_own(path, request.headers()) {
+        // The provider sends browsers to the callback, and its own requests to the back channel. Both have
+        // proofs of their own, and their methods are checked there.
+        if self.sign_in.is_some() && matches!(path, oidc::CALLBACK | oidc::BACK_CHANNEL) {
+            return None;
+        }
+        if !console::is_own(path, &head.headers) {
             let hint = "this is not for pages of other sites\n";
             return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
         }
-        let changes = matches!(path, "/cache/purge" | "/abuse/release");
-        let (methods, allowed, hint): (&[Method], _, _) = if changes {
+        let (methods, allowed, hint): (&[Method], _, _) = if is_change(path) {
             (&[Method::POST], "POST", "this takes POST\n")
         } else if path == "/explain" {
             (&[Method::GET, Method::HEAD, Method::POST], "GET, HEAD, POST", "nothing can be changed here\n")
         } else {
             (&[Method::GET, Method::HEAD], "GET, HEAD", "nothing can be changed here\n")
         };
-        if !methods.contains(request.method()) {
+        if !methods.contains(&head.method) {
             let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, TEXT, hint.to_owned());
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
             return Some(refused);
         }
         // A browser sends it with each POST, whatever page has made it do so.
-        if request.method() == Method::POST && request.headers().contains_key(ORIGIN) {
+        if head.method == Method::POST && head.headers.contains_key(ORIGIN) {
             let hint = "nothing is changed or explained for a web page's POST\n";
             return Some(response(StatusCode::FORBIDDEN, TEXT, hint.to_owned()));
         }
-        let tells_of_tenants = changes
-            || console::is_path(path)
-            || matches!(
-                path,
-                "/abuse"
-                    | "/configuration"
-                    | "/overload"
-                    | "/doctor"
-                    | "/explain"
-                    | "/cache/status"
-                    | "/status"
-            );
-        let is_replicas =
-            || self.console.as_ref().is_some_and(|console| console.is_replicas(path, request.headers()));
-        (tells_of_tenants && !self.access.may_see_tenants(peer) && !is_replicas()).then(|| {
-            let hint =
-                "this is for the machine itself, as by kubectl port-forward; --admin-allow adds networks\n";
-            response(StatusCode::FORBIDDEN, TEXT, hint.to_owned())
-        })
+        None
     }
 
     /// How this process does.
@@ -262,6 +310,9 @@ impl Admin {
             status.set_objects(&served.translation);
         }
         status.set_findings(&self.findings.all());
+        status.canaries =
+            self.observer.get().map(|observer| canaries::status(observer.rollouts())).unwrap_or_default();
+        status.acme = self.acme.get().map(Acme::report).filter(|report| !report.directories.is_empty());
         status
     }
 
@@ -297,6 +348,7 @@ impl Admin {
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(served) = served else { return nothing_served() };
         let relief = self.observer.get().map(Observer::relief).unwrap_or_default();
+        let rollouts = self.observer.get().map(|observer| Arc::clone(observer.rollouts()));
         let Ok(_place) = self.explanations.try_acquire() else {
             let hint = "as many ask as may; ask again\n";
             let mut busy = response(StatusCode::SERVICE_UNAVAILABLE, TEXT, hint.to_owned());
@@ -306,7 +358,7 @@ impl Admin {
         let turn = Arc::clone(&self.explaining).acquire_owned().await;
         let tell = move || {
             let _turn = turn;
-            explain::report(&served, &question, relief)
+            explain::report(&served, &question, relief, rollouts.as_ref())
         };
         match tokio::task::spawn_blocking(tell).await {
             Ok(Ok(told)) => response(StatusCode::OK, JSON, format!("{:#}\n", serde_json::json!(told))),
@@ -363,7 +415,9 @@ impl Admin {
             return response(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "stopping\n".to_owned());
         }
         let condition = self.condition.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (status, mut text) = if self.observer.get().is_some_and(|observer| observer.acknowledged() > 0) {
+        let is_served = self.served.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let have_begun = self.observer.get().is_some_and(|observer| observer.acknowledged() > 0);
+        let (status, mut text) = if have_begun && is_served {
             (StatusCode::OK, "ok\n".to_owned())
         } else if condition.waiting.is_empty() {
             (StatusCode::SERVICE_UNAVAILABLE, "not every worker has begun\n".to_owned())
@@ -387,8 +441,16 @@ impl Admin {
         }
         if let Some(providers) = self.providers.get() {
             self.registry.set_key_fetches(providers.fetches());
-            self.registry.set_sign_ins(providers.sign_ins().iter().map(|provider| sign_ins::of(provider)));
+            let of_routes = providers.sign_ins();
+            let of_console = self.sign_in.iter().map(|own| sign_ins::of(own.provider()));
+            let all = of_routes.iter().map(|provider| sign_ins::of(provider)).chain(of_console);
+            self.registry.set_sign_ins(all);
         }
+        if let Some(observer) = self.observer.get() {
+            self.registry.set_canaries(canaries::figures(observer.rollouts()));
+        }
+        let report = self.acme.get().map(Acme::report).filter(|report| !report.directories.is_empty());
+        self.registry.set_obtained_certificates(report.iter().flat_map(Report::counts));
         let mut text = String::new();
         self.registry.encode(&machine::process(), &mut text);
         response(StatusCode::OK, observe::CONTENT_TYPE, text)
@@ -410,11 +472,4 @@ fn nothing_served() -> Response<Full<Bytes>> {
 fn no_cache() -> Response<Full<Bytes>> {
     let hint = "there is no cache: this runs without --cache-memory\n";
     response(StatusCode::CONFLICT, TEXT, hint.to_owned())
-}
-
-fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }

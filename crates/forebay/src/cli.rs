@@ -2,7 +2,9 @@
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
 mod abuse;
+mod acme;
 mod cache;
+mod console;
 mod convert;
 mod geoip;
 mod kubectl;
@@ -27,7 +29,9 @@ use crate::log_output::AuditLog;
 pub(crate) use crate::output::Output;
 use crate::{bench, demo, doctor, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
+pub(crate) use acme::AcmeArgs;
 pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
+pub(crate) use console::ConsoleSignIn;
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use geoip::Geoip;
 pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
@@ -272,6 +276,8 @@ pub(crate) struct Serve {
     /// Serve the read-only console at /console/ of the admin server.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
     pub(crate) console: bool,
+    #[command(flatten)]
+    pub(crate) console_sign_in: ConsoleSignIn,
     /// Worker threads [default: the CPUs that the cgroup and the affinity mask allow].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: Option<u16>,
@@ -292,12 +298,18 @@ pub(crate) struct Serve {
     /// Path at every host that serves all files of --files-root, without a manifest.
     #[arg(long, value_name = "PATH", requires = "files_root", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) serve_files: Option<String>,
+    /// File that keeps the states of canaries with steps over a restart, where there is no cluster to keep
+    /// them [default: they begin anew].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) canary_state: Option<PathBuf>,
     /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections
     /// are closed after their responses.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) shutdown_grace_period: u64,
     #[command(flatten)]
     pub(crate) webhook: Webhook,
+    #[command(flatten)]
+    pub(crate) acme: AcmeArgs,
     #[command(flatten)]
     pub(crate) metrics: Metrics,
 }
@@ -455,6 +467,13 @@ impl Serve {
             && self.serve_files.is_none()
             && api_server.kubeconfig.is_none()
             && api_server.apiserver_host.as_deref().is_none_or(str::is_empty)
+    }
+
+    /// Whether the states of canaries outlive this process: in the Lease of a cluster, or in a file.
+    pub(crate) fn keeps_canaries(&self) -> bool {
+        let is_cluster = self.manifests.is_empty() && self.serve_files.is_none();
+        let has_lease = is_cluster && self.status.update_status && !self.status.disable_leader_election;
+        has_lease || self.canary_state.is_some()
     }
 }
 

@@ -3,11 +3,13 @@
 //!
 //! Must not be in here: routes, and figures that `/metrics` has by route.
 
+use control::acme::Report;
 use control::{Condition, Problem, Severity, Translation};
 use doctor::{Finding, Verdict};
 use model::log::Output;
 use serde::{Deserialize, Serialize};
 
+use crate::canaries::CanaryStatus;
 use crate::rule_sets::RuleSets;
 
 /// Most problems that are listed, the worst first.
@@ -36,8 +38,14 @@ pub(crate) struct InstanceStatus {
     pub(crate) finding: Option<WorstFinding>,
     /// None without a web application firewall.
     pub(crate) firewall: Option<RuleSets>,
+    /// Canaries with steps.
+    #[serde(default)]
+    pub(crate) canaries: Vec<CanaryStatus>,
     /// None before there is a configuration.
     pub(crate) access_log: Option<AccessLog>,
+    /// The certificates that are obtained; none where none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) acme: Option<Report>,
 }
 
 /// Problems of the objects.

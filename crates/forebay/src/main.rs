@@ -5,6 +5,7 @@ mod admin;
 mod ask;
 mod bench;
 mod cache;
+mod canaries;
 mod check;
 mod cli;
 mod configuration;
@@ -33,7 +34,9 @@ mod replicas;
 mod rule_sets;
 mod serve;
 mod server;
+mod service_manager;
 mod shell;
+mod successor;
 #[cfg(test)]
 mod tested;
 mod top;

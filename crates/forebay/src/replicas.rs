@@ -1,8 +1,10 @@
 //! The other replicas, and the secret by which they authenticate each other.
 
 use std::fs;
+use std::net::IpAddr;
 
 use anyhow::Context;
+use identity::oidc::seal::{CURRENT, Keys};
 
 use crate::cli;
 
@@ -13,23 +15,35 @@ impl cli::Reading {
     /// The replicas that share a cache and limits, if all required options are given.
     pub(crate) fn replica_options(&self) -> Option<control::ReplicaOptions> {
         self.replicas_secret.as_ref()?;
-        let of_pod = || std::env::var("POD_IP").ok()?.parse().ok();
         Some(control::ReplicaOptions {
             service: self.replicas_service.clone()?,
-            own: self.replica_address.or_else(of_pod)?,
+            own: self.own_address()?,
             counts_together: self.replicas_udp_port.is_some(),
         })
+    }
+
+    /// The address of this replica.
+    pub(crate) fn own_address(&self) -> Option<IpAddr> {
+        let of_pod = || std::env::var("POD_IP").ok()?.parse().ok();
+        self.replica_address.or_else(of_pod)
     }
 }
 
 /// Secret by which replicas recognise each other, if they share anything.
 pub(crate) fn secret(options: &cli::Reading) -> anyhow::Result<Option<proxy::ReplicaSecret>> {
-    Ok(read(options)?.map(|secret| proxy::ReplicaSecret::new(&secret)))
+    Ok(read(options)?.map(|secret| proxy::ReplicaSecret::new(&secret, options.own_address())))
 }
 
 /// Secret for the names of endpoints in cookies.
 pub(crate) fn session_secret(options: &cli::Reading) -> anyhow::Result<Option<model::SessionKey>> {
     Ok(read(options)?.map(|secret| model::SessionKey::new(&[b"session", &secret])))
+}
+
+/// Key of the cookies of those who have signed in at the console.
+pub(crate) fn console_keys(options: &cli::Reading) -> anyhow::Result<Option<Keys>> {
+    let Some(secret) = read(options)? else { return Ok(None) };
+    let key = [b"console\0".as_slice(), &secret].concat();
+    Keys::new([(CURRENT, key)].into_iter()).map(Some).map_err(anyhow::Error::msg)
 }
 
 fn read(options: &cli::Reading) -> anyhow::Result<Option<Vec<u8>>> {

@@ -1,12 +1,12 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
 mod metrics;
+mod programmed;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
-use std::future::pending;
 use std::io::IsTerminal;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -18,27 +18,36 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use control::status::ThisPod;
-use control::{Condition, Connection, NsName, Problem, Publisher, Reason, Review, Severity, Translation};
+use control::acme::Acme;
+use control::status::{Beside, Keeper, ThisPod};
+use control::{
+    Condition, Connection, NsName, Problem, Providers, Publisher, Reason, Review, Severity, Translation,
+};
 use files::{Root, Store};
-use model::{ListenerId, ListenerKind};
+use model::ListenerKind;
 use observe::{Registry, log::Writer};
-use proxy::{ClosedPorts, Observer, Proxy};
+use proxy::{HandedSockets, Proxy};
 use routing::Snapshot;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tracing::field::display;
 use tracing_subscriber::EnvFilter;
 
-use crate::admin::{self, Access, Admin, EXPLANATIONS_MAX};
+use crate::admin::{self, Access, Admin, EXPLANATIONS_MAX, SignIn};
+use crate::canaries::{self, StateFile};
 use crate::cli;
 use crate::console::{Console, Replicas};
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
 use crate::log_output::AuditLog;
-use crate::{fallback_certificate, guard, limit_redis, log_output, machine, replicas, trouble, webhook};
+use crate::successor::{self, ChosenPort, Successor};
+use crate::{
+    fallback_certificate, guard, limit_redis, log_output, machine, replicas, service_manager, trouble,
+    webhook,
+};
 use metrics::metrics_options;
+use programmed::{Applied, tell_programmed};
 
 /// Environment variable with the log filter: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -70,6 +79,7 @@ fn start_logging() {
 async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let upgrade = signal(SignalKind::user_defined2())?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
@@ -79,10 +89,19 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let (programmed, served) = watch::channel(None);
+    let rollouts = Arc::clone(&bootstrap.proxy.rollouts);
+    let canary_state = bootstrap.canary_state.clone();
+    let (notices, noticed) = mpsc::channel(canaries::NOTICES_MAX);
     let keeper = cluster.as_ref().map(|connection| {
         let (status, registry) = (options.status.options(this_pod()), Arc::clone(&bootstrap.registry));
-        control::status::spawn(connection, status, served, registry)
+        let kept = Arc::new(canaries::InLease(Arc::clone(&rollouts)));
+        let beside = Beside { kept: Some(kept), notices: Some(noticed) };
+        control::status::spawn(connection, status, served, registry, beside)
     });
+    let handed = Arc::clone(&bootstrap.proxy.handed);
+    let acme = options.acme.acme(cluster.as_ref().zip(keeper.as_ref()), this_pod());
+    let _ = bootstrap.admin.acme.set(acme.clone());
+    let _ = bootstrap.admin.console.as_ref().map(|console| console.acme.set(acme.clone()));
     let (fail, failed) = oneshot::channel();
     let server: Rc<RefCell<Option<Server>>> = Rc::default();
     let applied = watch::Sender::default();
@@ -96,30 +115,20 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         fail: Some(fail),
         bootstrap,
     };
-    tokio::select! {
-        ended = control(options, cluster, builder) => match ended? {},
-        () = tell_programmed(applied.subscribe(), programmed) => {}
+    let is_handed_over = tokio::select! {
+        ended = control(options, cluster, acme.clone(), builder) => match ended? {},
+        () = tell_programmed(applied.subscribe(), programmed, &acme, || begin(&handed)) => false,
+        () = canaries::follow(&rollouts, notices, canary_state.as_ref()) => false,
+        () = hand_over(&server, &handed, upgrade) => true,
         Ok(error) = failed => return Err(error),
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    let server = server.take();
-    let stopped = async {
-        let status = async {
-            if let Some(keeper) = keeper {
-                keeper.stop().await;
-            }
-        };
-        let proxy = async {
-            match server {
-                Some(server) => server.stop(grace).await,
-                None => Ok(()),
-            }
-        };
-        tokio::join!(status, proxy).1
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
     };
+    if !is_handed_over {
+        service_manager::tell_stopping();
+    }
     tokio::select! {
-        ended = stopped => ended?,
+        ended = stop(keeper, server.take(), is_handed_over, grace) => ended?,
         _ = terminate.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
         _ = interrupt.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
     }
@@ -127,10 +136,70 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     std::process::exit(0);
 }
 
+/// Ends what writes objects, and the proxy.
+async fn stop(
+    keeper: Option<Keeper>,
+    server: Option<Server>,
+    is_handed_over: bool,
+    grace: Duration,
+) -> anyhow::Result<()> {
+    let status = async {
+        match keeper {
+            // The successor has its duties.
+            Some(keeper) if is_handed_over => keeper.abandon(),
+            Some(keeper) => keeper.stop().await,
+            None => {}
+        }
+    };
+    let proxy = async {
+        match server {
+            Some(server) if is_handed_over => server.leave(grace).await,
+            Some(server) => server.stop(grace).await,
+            None => Ok(()),
+        }
+    };
+    tokio::join!(status, proxy).1
+}
+
+/// Tells others that this process serves, and closes what was handed to it for nothing.
+fn begin(handed: &HandedSockets) {
+    for address in handed.close_rest() {
+        tracing::info!(%address, "a socket that was handed over is closed: the configuration has no such port");
+    }
+    service_manager::tell_ready();
+}
+
+/// Waits for the signal to start a successor, and ends when one has taken over.
+async fn hand_over(server: &RefCell<Option<Server>>, handed: &HandedSockets, mut upgrade: Signal) {
+    while upgrade.recv().await.is_some() {
+        let ports = match &*server.borrow() {
+            Some(server) => server.chosen_ports(),
+            None => continue,
+        };
+        let started = Successor::start(&ports, handed.kept()).inspect(|successor| {
+            let (process, successor) = (std::process::id(), successor.pid());
+            tracing::info!(process, successor, "a successor is started, and gets the listening sockets");
+        });
+        let served = match started {
+            Ok(successor) => successor.serves().await,
+            Err(error) => Err(error),
+        };
+        match served {
+            Ok(()) => return,
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "there is no successor: this process goes on");
+            }
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
 /// Follows what configures the proxy.
 async fn control(
     options: cli::Serve,
     cluster: Option<Connection>,
+    acme: Acme,
     builder: ServerBuilder,
 ) -> anyhow::Result<Infallible> {
     let mut given = options.reading;
@@ -139,6 +208,7 @@ async fn control(
     let mut reading = given.into_options(options.manifests)?;
     reading.watch_namespace = options.cluster.api_server.scope().only_namespace();
     reading.session_secret = session_secret;
+    reading.acme = acme;
     if options.serve_files.is_some() {
         reading = reading.serving_files(options.serve_files);
     }
@@ -147,6 +217,7 @@ async fn control(
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
     // Given as 0, it is some other by now.
     reading.reserved_ports.push((builder.bootstrap.admin.address.port(), "--healthz-port"));
+    reading.providers = builder.bootstrap.providers.clone();
     let _ = builder.bootstrap.admin.providers.set(reading.providers.clone());
     let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
     tracing::info!(url = connection.url, admin = %builder.bootstrap.admin.address, "following the cluster");
@@ -179,115 +250,18 @@ fn this_pod() -> Option<NsName> {
     Some(NsName::new(std::env::var("POD_NAMESPACE").ok()?, std::env::var("POD_NAME").ok()?))
 }
 
-/// A translation that has been handed to the workers.
-#[derive(Clone)]
-struct Applied {
-    generation: u64,
-    observer: Observer,
-    translation: Arc<Translation>,
-}
-
-/// Reports each translation once every worker serves it, with the ports that cannot be listened at.
-async fn tell_programmed(
-    mut applied: watch::Receiver<Option<Applied>>,
-    programmed: watch::Sender<Option<Arc<Translation>>>,
-) {
-    let mut latest: Option<(Applied, watch::Receiver<ClosedPorts>)> = None;
-    loop {
-        tokio::select! {
-            changed = applied.changed() => match changed {
-                Ok(()) => {
-                    let Some(next) = applied.borrow_and_update().clone() else { continue };
-                    let reached = next.observer.reached(next.generation);
-                    with_word(reached, |late| late.tell(next.generation)).await;
-                    let ports = next.observer.closed_ports();
-                    latest = Some((next, ports));
-                }
-                Err(_) => return,
-            },
-            () = ports_change(latest.as_mut().map(|(_, ports)| ports)) => {}
-        }
-        let Some((applied, ports)) = &mut latest else { continue };
-        let closed = with_first_reasons(&ports.borrow_and_update());
-        let mut translation = Arc::clone(&applied.translation);
-        if !closed.is_empty() {
-            Arc::make_mut(&mut translation).gateway.note_closed(&closed);
-        }
-        programmed.send_replace(Some(translation));
-    }
-}
-
-/// Status of a configuration that some worker does not serve yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Late {
-    /// For so long.
-    Waiting(Duration),
-    /// All do, after so long.
-    Over(Duration),
-}
-
-/// How long after it was handed out a configuration should be served by all workers.
-const PROGRAMMED_LATE: Duration = Duration::from_secs(5);
-
-/// How long nothing is said again of a worker that does not serve it.
-const PROGRAMMED_LATE_TOLD_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Waits until all workers have reached a configuration. Status, Events and what comes later wait with it, so
-/// that there is a word of a worker that hangs.
-async fn with_word(reached: impl Future<Output = ()>, mut tell: impl FnMut(Late)) {
-    let (mut reached, begun) = (std::pin::pin!(reached), tokio::time::Instant::now());
-    let mut patience = PROGRAMMED_LATE;
-    while tokio::time::timeout(patience, &mut reached).await.is_err() {
-        tell(Late::Waiting(begun.elapsed()));
-        patience = PROGRAMMED_LATE_TOLD_INTERVAL;
-    }
-    if patience != PROGRAMMED_LATE {
-        tell(Late::Over(begun.elapsed()));
-    }
-}
-
-impl Late {
-    fn tell(self, generation: u64) {
-        match self {
-            Self::Waiting(time) => tracing::error!(
-                generation,
-                seconds = time.as_secs(),
-                "a worker does not take over the configuration: status and Events wait for it"
-            ),
-            Self::Over(time) => {
-                tracing::warn!(
-                    generation,
-                    seconds = time.as_secs(),
-                    "all workers serve the configuration now"
-                );
-            }
-        }
-    }
-}
-
-async fn ports_change(ports: Option<&mut watch::Receiver<ClosedPorts>>) {
-    let Some(ports) = ports else { return pending().await };
-    if ports.changed().await.is_err() {
-        // The proxy is being stopped.
-        pending::<()>().await;
-    }
-}
-
-fn with_first_reasons(closed: &ClosedPorts) -> BTreeMap<ListenerId, String> {
-    let first = |(id, reasons): (&ListenerId, &BTreeMap<usize, String>)| {
-        reasons.values().next().map(|reason| (*id, reason.clone()))
-    };
-    closed.iter().filter_map(first).collect()
-}
-
 /// Resources that are acquired before there is a configuration: a failure is early and has a one-line
 /// message.
 struct Bootstrap {
     registry: Arc<Registry>,
     proxy: proxy::Options,
     admin: Arc<Admin>,
+    /// The providers of identity that routes need.
+    providers: Providers,
     annotations_prefix: Arc<str>,
     audit_log: AuditLog,
+    /// The file with the states of canaries.
+    canary_state: Option<StateFile>,
     /// Connections of the webhook at a time.
     side_connections: usize,
 }
@@ -364,45 +338,40 @@ impl Publisher for ServerBuilder {
 
 impl Bootstrap {
     fn new(options: &cli::Serve) -> anyhow::Result<Self> {
-        let admin_address = match options.healthz_host.as_str() {
-            "" => machine::any_address(options.reading.healthz_port),
-            host => SocketAddr::new(
-                host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?,
-                options.reading.healthz_port,
-            ),
-        };
-        for &source in &options.upstream_source_address {
-            // Another machine's address would look like one that has run out of ports, request by request.
-            TcpListener::bind((source, 0)).with_context(|| {
-                format!("--upstream-source-address {source} is not an address of this machine")
-            })?;
-        }
+        let admin_address = admin_address(options)?;
+        check_sources(options)?;
         let audit_log = options.waf_audit_log.clone().unwrap_or_default();
         audit_log.check()?;
         let body_folder = options.body_buffer_dir.as_deref().map(body_folder).transpose()?;
-        let files = files(options)?;
         let workers = machine::worker_cpus(options.workers)?;
         let descriptors = machine::Descriptors::share_out(workers.len(), kept_open(options));
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
-        let listener = admin::bind(admin_address)
+        let rollouts = canaries::begin(options.keeps_canaries());
+        let canary_state = options.canary_state.as_deref();
+        let canary_state = canary_state.map(|path| StateFile::open(path, &rollouts)).transpose()?;
+        let handed = Arc::new(service_manager::handed_sockets()?);
+        let listener = admin::bind(admin_address, &handed)
             .map_err(|error| trouble::cannot_listen(&admin_address.to_string(), &error, "--healthz-port"))?;
         let findings = Arc::<Findings>::default();
-        let replica_secret = replicas::secret(&options.reading)?;
+        let (replica_secret, providers) = (replicas::secret(&options.reading)?, Providers::default());
+        let replicas = Replicas { secret: replica_secret.clone(), port: listener.local_addr()?.port() };
         let console = options.console.then(|| {
-            let replicas = Replicas { secret: replica_secret.clone(), port: listener.local_addr()?.port() };
             let (registry, findings) = (Arc::clone(&registry), Arc::clone(&findings));
-            anyhow::Ok(Console::new(registry, findings, replicas, descriptors.side_connections))
+            Console::new(registry, findings, replicas, descriptors.side_connections)
         });
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
             providers: OnceLock::new(),
+            acme: OnceLock::new(),
             condition: Mutex::default(),
             findings,
-            console: console.transpose()?,
+            console,
             stopping: AtomicBool::new(false),
+            left: Notify::new(),
             metrics: options.metrics.enable_metrics,
             access: admin_access(options),
+            sign_in: SignIn::of(options)?,
             health_path: options.health_check_path.clone(),
             address: listener.local_addr()?,
             served: Mutex::default(),
@@ -418,21 +387,44 @@ impl Bootstrap {
                 source_addresses: options.upstream_source_address.clone(),
                 body_folder,
                 cache_bytes: options.reading.cache_memory,
-                files,
+                files: files(options)?,
                 cache_disk: cache_disk(options)?,
                 replica_secret,
+                sign_ins: providers.directory(),
                 replicas_udp_port: options.reading.replicas_udp_port,
                 limit_redis: limit_redis::of(&options.reading)?,
                 budget: descriptors.worker,
+                rollouts,
+                handed,
                 fallback_certificate: Some(fallback_certificate::make()?),
                 hostname: machine::hostname(),
             },
             admin,
+            providers,
             annotations_prefix: options.reading.annotations_prefix.as_str().into(),
             audit_log,
+            canary_state,
             side_connections: descriptors.side_connections,
         })
     }
+}
+
+fn admin_address(options: &cli::Serve) -> anyhow::Result<SocketAddr> {
+    let (host, port) = (options.healthz_host.as_str(), options.reading.healthz_port);
+    if host.is_empty() {
+        return Ok(machine::any_address(port));
+    }
+    let ip = host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// Another machine's address would look like one that has run out of ports, request by request.
+fn check_sources(options: &cli::Serve) -> anyhow::Result<()> {
+    for &source in &options.upstream_source_address {
+        let cannot = || format!("--upstream-source-address {source} is not an address of this machine");
+        TcpListener::bind((source, 0)).with_context(cannot)?;
+    }
+    Ok(())
 }
 
 /// Descriptors that files and the cache's folder keep open, at most.
@@ -524,12 +516,36 @@ impl Server {
         self.registry.set_orphans(move || translation.orphans());
     }
 
+    /// The ports that are others than configured, for a successor.
+    fn chosen_ports(&self) -> Vec<ChosenPort> {
+        let mut ports = vec![ChosenPort { what: "admin", port: self.admin.address.port() }];
+        for (what, kind) in [("http", ListenerKind::Http), ("https", ListenerKind::Https)] {
+            let of_kind = self.proxy.addresses().iter().find(|(id, _)| id.kind == kind && id.port == 0);
+            ports.extend(of_kind.map(|(_, address)| ChosenPort { what, port: address.port() }));
+        }
+        ports
+    }
+
+    /// Leaves everything to a successor that serves already, and ends when the last request has.
+    async fn leave(self, grace: Duration) -> anyhow::Result<()> {
+        let time = if grace.is_zero() { successor::PARTING } else { grace };
+        let process = std::process::id();
+        tracing::info!(process, "the successor serves: this process finishes its requests and ends");
+        self.admin.left.notify_one();
+        self.proxy.hand_over(time);
+        self.end_after(time).await
+    }
+
     /// Fails the health check, waits until that is known, and ends when the last request has.
     async fn stop(self, grace: Duration) -> anyhow::Result<()> {
         self.admin.stopping.store(true, Ordering::Relaxed);
         tracing::info!("stopping: requests in flight are finished");
         self.proxy.stop_after(grace);
-        tokio::time::sleep(grace).await;
+        self.end_after(grace).await
+    }
+
+    async fn end_after(self, time: Duration) -> anyhow::Result<()> {
+        tokio::time::sleep(time).await;
         self.proxy.stop();
         let Self { proxy, log, .. } = self;
         tokio::task::spawn_blocking(move || {
@@ -558,24 +574,5 @@ fn report(problem: &Problem) {
         Severity::Error => tracing::error!("{problem}"),
         Severity::Warning => tracing::warn!("{problem}"),
         Severity::Notice => tracing::info!("{problem}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A worker that hangs keeps what waits for it, and is heard of.
-    #[tokio::test(start_paused = true)]
-    async fn a_configuration_that_is_late_is_told_of() {
-        let told_of = async |reached_after: Duration| {
-            let mut told = Vec::new();
-            with_word(tokio::time::sleep(reached_after), |late| told.push(late)).await;
-            told
-        };
-        assert_eq!(told_of(Duration::from_secs(4)).await, []);
-        let late = [5, 65].map(|seconds| Late::Waiting(Duration::from_secs(seconds)));
-        let all = [&late[..], &[Late::Over(Duration::from_secs(70))]].concat();
-        assert_eq!(told_of(Duration::from_secs(70)).await, all);
     }
 }

@@ -36,6 +36,9 @@ pub struct Access {
     pub basic: Option<BasicAuth>,
     /// Endpoints of sign-ins: the route answers nothing else.
     pub oidc_endpoints: Option<Arc<[Arc<Oidc>]>>,
+    /// The endpoint gets no cookie of a session: others of the host's routes have a sign-in.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hides_sessions: bool,
     /// Only clients that have signed in at a provider.
     pub oidc: Option<Arc<Oidc>>,
     /// Only clients that another service lets in.
@@ -64,6 +67,7 @@ impl Access {
             jwt,
             basic,
             oidc_endpoints,
+            hides_sessions,
             oidc,
             external,
             ext_authz,
@@ -74,7 +78,37 @@ impl Access {
         let asks_services = external.is_some() || !ext_authz.is_empty() || processor.is_some();
         let has_others =
             firewall.is_some() || limits.is_some() || quota.is_some() || oidc_endpoints.is_some();
+        let has_others = has_others || *hides_sessions;
         networks.as_ref().filter(|_| !has_credentials && !asks_services && !has_others)
+    }
+}
+
+impl Access {
+    /// Whether tokens and sessions are all that is checked once it is known that the request can be served.
+    pub fn has_credentials_alone(&self) -> bool {
+        let Self {
+            forbidden: _,
+            client_certificate: _,
+            unavailable: _,
+            firewall,
+            limits,
+            quota,
+            networks,
+            api_keys,
+            jwt: _,
+            basic,
+            oidc_endpoints,
+            hides_sessions: _,
+            oidc: _,
+            external,
+            ext_authz,
+            satisfy: _,
+            processor,
+        } = self;
+        let limits_or_inspects = firewall.is_some() || limits.is_some() || quota.is_some();
+        let has_others = networks.is_some() || api_keys.is_some() || basic.is_some();
+        let asks_services = external.is_some() || !ext_authz.is_empty() || processor.is_some();
+        !limits_or_inspects && !has_others && !asks_services && oidc_endpoints.is_none()
     }
 }
 

@@ -1,8 +1,15 @@
+//! Where the requests of a route go: clusters, their shares, and the clusters that they fall back to.
+//!
+//! Never in here: the choice of one for a request.
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Canary, ClusterId, HeaderChanges, Mirror, UrlRewrite};
+use crate::{
+    Canary, ClusterId, CrossOrigin, DirectResponse, HeaderChanges, Mirror, RequestRedirect, UrlRewrite,
+};
 
 /// Where the requests of a route go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,6 +61,28 @@ pub struct BackendFilters {
     pub response_headers: Option<Arc<HeaderChanges>>,
     /// Targets for copies of this backend's requests, beside the mirrors of the route.
     pub mirrors: Box<[Mirror]>,
+    /// Headers of CORS for this backend's responses, and answers to preflights that it would get.
+    pub cross_origin: Option<Arc<CrossOrigin>>,
+    /// The answer in place of the backend's.
+    pub answer: Option<Arc<BackendAnswer>>,
+}
+
+/// An answer that the proxy gives in place of a backend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum BackendAnswer {
+    /// Send the client elsewhere.
+    Redirect(RequestRedirect),
+    /// Answer with this.
+    Respond(DirectResponse),
+}
+
+/// Clusters that serve requests while the backend that was chosen for them is out of use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// The clusters, the preferred one first.
+    pub clusters: Box<[ClusterId]>,
+    /// Time for which a cluster has to have been in use again before it is preferred to those after it.
+    pub recovery: Duration,
 }
 
 /// All backends have weight zero.

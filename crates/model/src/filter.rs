@@ -3,7 +3,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::template::Template;
-use crate::{Cors, CrossOrigin, Expression, HeaderChanges, HostName, RequestRedirect, UrlRewrite};
+use crate::{
+    Cors, CrossOrigin, Expression, HeaderChanges, HostName, Maintenance, RequestRedirect, UrlRewrite,
+};
 
 /// An action on a request before it is forwarded. A filter may answer the request instead.
 ///
@@ -18,6 +20,8 @@ pub enum RequestFilter {
     Rewrite(Box<Rewrite>),
     /// Send clients that came in clear to the TLS port.
     TlsRedirect(TlsRedirect),
+    /// Answer clients with a page that says that the route is under maintenance.
+    Maintenance(Arc<Maintenance>),
     /// Redirect all clients to a URL that differs from theirs in some parts. On the heap because of its size.
     RequestRedirect(Box<RequestRedirect>),
     /// Rewrite the path or host for the endpoint.
@@ -107,9 +111,10 @@ impl Ordered for RequestFilter {
             Self::Redirect(_) => 1,
             Self::Rewrite(_) => 2,
             Self::TlsRedirect(_) => 3,
-            Self::RequestRedirect(_) => 4,
-            Self::UrlRewrite(_) => 5,
-            Self::Headers(_) => 6,
+            Self::Maintenance(_) => 4,
+            Self::RequestRedirect(_) => 5,
+            Self::UrlRewrite(_) => 6,
+            Self::Headers(_) => 7,
         }
     }
 }

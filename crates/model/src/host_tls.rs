@@ -18,12 +18,19 @@ pub struct HostTls {
     /// The names for which the certificate is used, of those that lead to the host; none for all. For other
     /// names the default certificate is used.
     pub shown_for: Option<Arc<[HostName]>>,
+    /// The certificate for a client that offers `acme-tls/1` alone: an authority that verifies who serves the
+    /// host (RFC 8737). None while no order is in progress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub challenge: Option<Arc<Certificate>>,
     /// Client certificates that the host requests.
     pub client_auth: Option<ClientAuth>,
     /// TLS 1.2 suites on offer; none for those of the settings.
     pub ciphers: Option<Vec<CipherSuite>>,
     /// Whether the server's order of suites decides; none for what the settings say.
     pub prefer_server_ciphers: Option<bool>,
+    /// Whether requests are taken before the handshake is complete (0-RTT), over HTTP/3; none for what the
+    /// settings say.
+    pub early_data: Option<bool>,
     /// Connections are not decrypted but passed on to this cluster.
     pub passthrough: Option<ClusterId>,
     /// Passes the bytes of connections on instead of serving HTTP. The same allocation for as long as it

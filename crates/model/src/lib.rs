@@ -17,6 +17,7 @@ mod basic_auth;
 mod blocked;
 mod cache;
 mod canary;
+mod canary_weight;
 mod client_limits;
 mod client_places;
 mod cluster;
@@ -24,6 +25,7 @@ mod compression;
 mod condition;
 mod cors;
 mod cross_origin;
+mod direct_response;
 mod error_pages;
 mod expression;
 mod ext_authz;
@@ -53,6 +55,7 @@ mod processor;
 mod replacements;
 mod replicas;
 mod request_quota;
+mod rollout;
 mod route;
 mod script;
 mod settings;
@@ -70,11 +73,14 @@ pub use access::{Access, ClientCertificate, Satisfy};
 pub use address_set::AddressSet;
 pub use affinity::{Affinity, AffinityCookie, AffinityMode, HashBy, SessionKey};
 pub use api_keys::{ApiKeys, KeyHolder, KeyHolders};
-pub use backend::{Backend, BackendFilters, BackendTarget, Backends, NoWeight, Split};
+pub use backend::{
+    Backend, BackendAnswer, BackendFilters, BackendTarget, Backends, Fallback, NoWeight, Split,
+};
 pub use basic_auth::{BasicAuth, PasswordScheme, Users};
 pub use blocked::{BlockedHeaders, ListedValue};
 pub use cache::{CacheBypass, CacheKeyQuery, CachePolicy};
-pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight};
+pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules};
+pub use canary_weight::CanaryWeight;
 pub use client_limits::{ClientLimits, Rate};
 pub use client_places::ClientPlaces;
 pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState};
@@ -82,6 +88,7 @@ pub use compression::{CodingOffer, Compression, ContentCoding};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
 pub use cross_origin::{Allowed, CrossOrigin, InvalidOrigin, OriginPattern};
+pub use direct_response::{DirectResponse, Maintenance};
 pub use error_pages::{ErrorPageContent, ErrorPageStatus, ErrorPages, OwnErrorPage};
 pub use expression::{Captures, Expression, StepBudget, TooManySteps};
 pub use ext_authz::{ALWAYS_SEEN, AuthzBody, AuthzCheck, AuthzProtocol, ExtAuthz};
@@ -112,9 +119,10 @@ pub use processor::{ProcessedBody, ProcessedParts, Processor, ProcessorPolicy};
 pub use replacements::{Replacement, Replacements};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
+pub use rollout::{Rollout, RolloutShare, RolloutStep, RolloutStop};
 pub use route::{
-    Action, ConnectionHeader, DirectResponse, Forward, InvalidPath, PathKind, PathMatch, RetryOn,
-    RetryPolicy, Route, SlashRedirect, Timeouts, UpstreamHead,
+    Action, ConnectionHeader, Forward, InvalidPath, PathKind, PathMatch, RetryOn, RetryPolicy, Route,
+    SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use script::{
     AddedHeader, AfterRewrite, Block, Check, Expires, Headers, HostScript, Pass, PassRoute, PassTarget,
@@ -128,7 +136,7 @@ pub use settings::{
 pub use stream::{Stream, StreamSettings, TlsStream, Transport};
 pub use template::ValueMap;
 pub use tls::{
-    AlternativeName, Authorities, Certificate, CertificateInfo, CipherSuite, KeyEncoding, PrivateKey,
+    AlternativeName, Authorities, Certificate, CertificateInfo, CipherSuite, Http3, KeyEncoding, PrivateKey,
     TlsSettings, TlsVersions, UpstreamTls,
 };
 pub use tracing::{Sampler, SpanExport, TraceShare, Tracing};

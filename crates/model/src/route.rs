@@ -9,8 +9,9 @@ use serde::Serialize;
 use crate::overload::Priority;
 use crate::template::Template;
 use crate::{
-    Abuse, Access, Backends, CachePolicy, Conditions, ErrorPages, Expression, FastCgi, Files, InvalidPattern,
-    Labels, Overload, Precedence, RequestFilters, ResponseFilters, Script, Tracing, Transfer,
+    Abuse, Access, Backends, CachePolicy, Conditions, DirectResponse, ErrorPages, Expression, Fallback,
+    FastCgi, Files, InvalidPattern, Labels, Overload, Precedence, RequestFilters, ResponseFilters, Script,
+    Tracing, Transfer,
 };
 
 /// The handling of requests for some paths of a host. [`Route::new`] makes a route with an action and nothing
@@ -218,19 +219,10 @@ pub enum Action {
     Forward(Forward),
     /// Answer it with a file. On the heap, since most routes have none.
     Files(Box<Files>),
-    /// Answer it here.
-    Respond(DirectResponse),
+    /// Answer it here. On the heap, since most routes have none.
+    Respond(Box<DirectResponse>),
     /// Answer 404, as if no route matched. For routes that exist for the sake of their other settings.
     NotFound,
-}
-
-/// An answer that needs no endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DirectResponse {
-    /// HTTP status of the answer.
-    pub status: u16,
-    /// Plain text for the client.
-    pub body: String,
 }
 
 /// How a request is passed on.
@@ -259,6 +251,9 @@ pub struct Forward {
     pub overload: Option<Arc<Overload>>,
     /// Priority of the requests when not all can be served, for whatever reason.
     pub priority: Priority,
+    /// The clusters that serve while the backend is out of use; none for most routes. With it, the backends
+    /// are never [`Backends::One`].
+    pub fallback: Option<Box<Fallback>>,
 }
 
 /// Headers to an endpoint in place of the default ones. A header whose text is empty is not sent.

@@ -133,8 +133,11 @@ pub struct TlsSettings {
     pub reject_unknown_names: bool,
     /// Whether HTTP/2 is offered to clients.
     pub http2: bool,
-    /// Whether HTTP/3 is offered to clients, on the UDP port beside each TCP port with TLS.
-    pub http3: bool,
+    /// Whether HTTP/3 is served, on the UDP port beside each TCP port with TLS.
+    pub http3: Http3,
+    /// Whether hosts take requests before the handshake is complete (0-RTT), over HTTP/3, unless they say
+    /// otherwise.
+    pub early_data: bool,
     /// Value of `Strict-Transport-Security` on every response over TLS; none for no such header.
     pub strict_transport_security: Option<String>,
 }
@@ -151,10 +154,23 @@ impl Default for TlsSettings {
             default_certificate: None,
             reject_unknown_names: false,
             http2: true,
-            http3: false,
+            http3: Http3::Off,
+            early_data: false,
             strict_transport_security: Some("max-age=31536000; includeSubDomains".to_owned()),
         }
     }
+}
+
+/// Whether HTTP/3 is served, and whom responses tell of it (`Alt-Svc`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Http3 {
+    /// It is not served.
+    #[default]
+    Off,
+    /// Clients of hosts that others have reached over HTTP/3, and a few of the others.
+    Auto,
+    /// Clients of all hosts.
+    On,
 }
 
 /// Versions of TLS.

@@ -22,11 +22,11 @@ pub mod tail;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
-    AuthzResult, BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, CheckFault, ClusterOverload, CodingCells,
-    Controller, Counter, DiskFigures, EndpointCells, EndpointOverload, EndpointTotals, Failure,
-    FirewallResult, Gauge, GuardFigure, Handshake, Judged, LocalCounter, Method, MetricsOptions, Orphan,
-    OverloadCells, PRIORITIES, PortCells, PortTotals, Process, ProcessorResult, Recoding, Recorder, Registry,
-    Sample, SeriesChange, SeriesReader, Served, Shortage, SignIns, StreamCells, StreamCounter, StreamName,
-    StreamTotals, UpstreamSample, Wait, Waits, latency_bounds,
+    AuthzResult, BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, CanaryFigures, CheckFault,
+    ClusterOverload, CodingCells, Controller, Counter, DiskFigures, EndpointCells, EndpointOverload,
+    EndpointTotals, Failure, FirewallResult, Gauge, GuardFigure, Handshake, Judged, LocalCounter, Method,
+    MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, PortTotals, Process, ProcessorResult,
+    Recoding, Recorder, Registry, Sample, SeriesChange, SeriesReader, Served, Shortage, SignIns, StreamCells,
+    StreamCounter, StreamName, StreamTotals, UpstreamSample, Wait, Waits, latency_bounds,
 };
 pub use reason::{Reason, Side};

@@ -2,6 +2,8 @@
 
 mod abuse;
 mod cache;
+mod canaries;
+mod canary_figures;
 mod causes;
 mod check_fault;
 mod coding;
@@ -33,6 +35,7 @@ mod worker_cells;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use cache::{CacheTotals, DiskFigures};
+pub use canary_figures::CanaryFigures;
 pub use check_fault::CheckFault;
 pub use coding::{CodingCells, Recoding};
 pub use encode::CONTENT_TYPE;
@@ -110,6 +113,7 @@ table! {
         "requests" => Requests, "Requests of which a head was read.";
         "series_dropped" => SeriesDropped, "Requests that no series had room for.";
         "mirrors_dropped" => MirrorsDropped, "Copies of requests that were not sent.";
+        "fallbacks" => Fallbacks, "Requests that went on to a cluster that their route falls back to.";
         "waf_passed" => FirewallPassed, "Requests of which no rule of their firewall matched that is logged.";
         "waf_matched" => FirewallMatched, "Requests of which rules matched, and that went on.";
         "waf_exhausted" => FirewallExhausted, "Requests whose rules ran out of their budget of work.";
@@ -154,6 +158,11 @@ table! {
         "told" => CacheForgetTold, "Changes that another replica was told of, so that it keeps nothing old.";
         "unreached" => CacheForgetUnreached, "Changes that it was not told of, or not soon enough.";
         "failed" => CacheHomeFailed, "Requests that it did not answer, or not soon enough, and that went on without it.";
+        "worker" => QuicToWorker, "Packets of HTTP/3 that were handed to the worker that has their connection.";
+        "replica" => QuicToReplica, "Packets that were forwarded to the replica that has their connection.";
+        "client" => QuicToClient, "Packets of another replica that were sent on to its client.";
+        "full" => QuicForwardFull, "Packets that were dropped, since the worker has as many as it may.";
+        "refused" => QuicForwardRefused, "Forwarded packets that no replica has made, or not for this one.";
         "sent" => CountsSent, "Datagrams with counts that were sent to another replica.";
         "unsent" => CountsUnsent, "Datagrams with counts that could not be sent.";
         "taken" => CountsTaken, "Datagrams with counts of another replica.";

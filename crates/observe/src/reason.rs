@@ -78,6 +78,7 @@ reasons! {
         "client_certificate_bad" => ClientCertificateBad, "The client's certificate is not valid.";
         "client_certificate_subject" => ClientCertificateSubject, "The subject of the client's certificate is not allowed.";
         "misdirected" => Misdirected, "The TLS connection is for another host: one with other client certificates, or of another listener.";
+        "too_early" => TooEarly, "The request came before the handshake was complete, and its method or its host does not allow that.";
         "header_denied" => HeaderDenied, "The User-Agent or Referer is blocked for all hosts.";
         "address_denied" => AddressDenied, "The client's address is not allowed by the route or by the whole proxy.";
         "place_denied" => PlaceDenied, "The client's country or autonomous system is not allowed by the route.";

@@ -62,7 +62,7 @@ use tokio::sync::watch;
 use crate::admit::guard::{GuardHandle, Relief};
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
-use crate::io::quic::SharedQuic;
+use crate::io::quic::{CommonSecret, SharedQuic};
 use crate::io::ticker::Ticker;
 use crate::io::tls::{SharedTls, TlsListeners};
 use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
@@ -73,16 +73,18 @@ use crate::replicas::Announcer;
 use crate::store::Cache;
 use crate::store::forms::Forms;
 use crate::upstream::{Pool, SharedPool, Sources};
-use crate::worker::{Log, Published, SharedParts, WorkerParts};
+use crate::worker::{Log, Notices, Published, SharedParts, WorkerParts};
 
 pub use crate::admit::guard;
 pub use crate::drive::explain;
+pub use crate::io::handed::{HandedSockets, handed_descriptor, listening_sockets};
 pub use crate::limits::CACHE_BYTES_MIN;
 pub use crate::listen::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
 pub use crate::replicas::{Elsewhere, ReplicaSecret, other_replicas};
 pub use crate::store::{CacheFigures, Purge};
+pub use balance::{KeptRun, RolloutNews, RolloutState, RolloutStatus, Rollouts, Stopped};
 pub use clients::abuse::{ClientKey, ClientSelector, NoClient, NoticedClient};
 pub use count_exchange::{LimitRedis, PasswordSource};
 
@@ -101,6 +103,7 @@ pub struct Proxy {
     /// State of abusive clients, which the workers own, and the start of its times.
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
+    rollouts: Arc<Rollouts>,
     /// The exchange of counts with other replicas or Redis.
     counting: Option<CountExchange>,
     threads: Vec<JoinHandle<std::io::Result<()>>>,
@@ -119,6 +122,7 @@ pub struct Observer {
     abuse: (Weak<Abuse>, Start),
     announcer: Announcer,
     relief: watch::Receiver<Relief>,
+    rollouts: Arc<Rollouts>,
 }
 
 impl Observer {
@@ -158,6 +162,11 @@ impl Observer {
     /// Figures of the cache. None without one. It takes locks that requests take too, for some steps each.
     pub fn cache_figures(&self) -> Option<CacheFigures> {
         self.cache.upgrade().map(|cache| cache.figures())
+    }
+
+    /// The canaries whose shares grow over a time.
+    pub fn rollouts(&self) -> &Arc<Rollouts> {
+        &self.rollouts
     }
 
     /// The configuration in force.
@@ -200,13 +209,15 @@ impl Proxy {
         log: &Writer,
     ) -> std::io::Result<Self> {
         let (workers, start) = (options.workers.len(), Clock::begin());
-        let Bound { addresses, by_worker } = crate::listen::listener::bind_first(&snapshot, workers)?;
+        options.rollouts.follow(worker::plans(&snapshot), Clock::new(start).unix());
+        let Bound { addresses, by_worker } =
+            crate::listen::listener::bind_first(&snapshot, workers, &options.handed)?;
         let shared_tls = SharedTls::new(start, options.fallback_certificate.as_ref())?;
         let spans = spans(registry, &snapshot)?;
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
         let ((stopping, stops), shared_pool) = (watch::channel(Stopping::No), SharedPool::new(workers));
-        let (bodies, clients, (cache, forms)) = (bodies(options)?, clients(options, start)?, memory(options));
+        let (clients, (cache, forms)) = (clients(options, start)?, memory(options));
         let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
         let (announcer, mut announcements) = Announcer::new(options.replica_secret.is_some());
         let mut proxy = Self {
@@ -221,21 +232,12 @@ impl Proxy {
             announcer,
             counting: counting(options, &clients, &control, start, registry)?,
             threads: Vec::new(),
-            ticker: ticker(&guard, &clients.abuse, start, registry)?,
+            ticker: ticker(&guard, judging(&clients.abuse, &options.rollouts, start, registry), start)?,
+            rollouts: Arc::clone(&options.rollouts),
             guard,
             spans,
         };
-        let shared = SharedParts {
-            clients,
-            bodies,
-            files: options.files.clone(),
-            cache,
-            forms,
-            replica_secret: options.replica_secret.clone(),
-            budget: options.budget,
-            quic: SharedQuic::new()?,
-            notices: proxy.guard.notices(),
-        };
+        let shared = shared_parts(options, clients, cache, forms, proxy.guard.notices())?;
         for (index, (&cpu, sockets)) in options.workers.iter().zip(by_worker).enumerate() {
             let (acknowledgement, closed) = proxy.told_by(index);
             let control = Control::new(&control, &stops, proxy.guard.orders());
@@ -276,6 +278,7 @@ impl Proxy {
 
     /// Publishes another configuration to the workers. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
+        self.rollouts.follow(worker::plans(&snapshot), Clock::new(self.abuse.1).unix());
         let tls_listeners =
             TlsListeners::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().tls_listeners));
         if let Err(error) = self.spans.configure(snapshot.settings.span_export.as_ref()) {
@@ -294,6 +297,7 @@ impl Proxy {
             abuse: self.abuse.clone(),
             announcer: self.announcer.clone(),
             relief: self.guard.orders(),
+            rollouts: Arc::clone(&self.rollouts),
         }
     }
 
@@ -307,6 +311,13 @@ impl Proxy {
     /// another proxy, and hardly any connection is left to be closed while idle.
     pub fn stop_after(&self, time: Duration) {
         self.stopping.send_replace(Stopping::After(time));
+    }
+
+    /// Leaves the listening sockets to another process that has taken them over. After this time
+    /// [`stop`](Self::stop) follows, and until then client connections are closed with a response, one after
+    /// the other.
+    pub fn hand_over(&self, time: Duration) {
+        self.stopping.send_replace(Stopping::HandedOver(time));
     }
 
     /// Stops accepting, and has every worker end once its requests are done or their time is up.
@@ -344,6 +355,13 @@ fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> std::io::Result<SpanE
     Ok(spans)
 }
 
+/// The keys and mailboxes of QUIC. With a secret, replicas know each other's connections.
+fn quic(options: &Options) -> std::io::Result<Arc<SharedQuic>> {
+    let secret = options.replica_secret.as_ref();
+    let secret = secret.map(|secret| CommonSecret { key: secret.key(), own: secret.own() });
+    SharedQuic::new(secret.as_ref(), u32::try_from(options.workers.len()).unwrap_or(u32::MAX))
+}
+
 /// The memory of the checks of clients.
 fn clients(options: &Options, start: Start) -> std::io::Result<Arc<Clients>> {
     let redis = options.limit_redis.as_ref().map(|_| RedisState::new(Clock::new(start).unix()));
@@ -375,21 +393,27 @@ fn counting(
     CountExchange::with_replicas(secret.key().clone(), port, replicas, parts).map(Some)
 }
 
-/// Starts the thread that sends ticks to the workers and judges clients.
+/// Starts the thread that sends ticks to the workers and judges clients and canaries.
 fn ticker(
     guard: &GuardHandle,
-    abuse: &Arc<Abuse>,
+    judging: impl FnMut() + Send + 'static,
     start: Start,
-    registry: &Arc<Registry>,
 ) -> std::io::Result<Ticker> {
-    Ticker::start(guard.ticks(), Clock::new(start), judging(abuse, start, registry))
+    Ticker::start(guard.ticks(), Clock::new(start), judging)
 }
 
-/// Judges clients by the workers' counts, at each tick.
-fn judging(abuse: &Arc<Abuse>, start: Start, registry: &Arc<Registry>) -> impl FnMut() + Send + 'static {
+/// Judges clients and canaries by the workers' counts, at each tick.
+fn judging(
+    abuse: &Arc<Abuse>,
+    rollouts: &Arc<Rollouts>,
+    start: Start,
+    registry: &Arc<Registry>,
+) -> impl FnMut() + Send + 'static {
     let (abuse, registry, clock) = (Arc::downgrade(abuse), Arc::clone(registry), Clock::new(start));
+    let rollouts = Arc::clone(rollouts);
     move || {
         clock.update();
+        rollouts.tick(clock.unix());
         if let Some(figures) = abuse.upgrade().and_then(|abuse| abuse.tick(clock.now())) {
             registry.set_abuse(figures.clients, figures.bytes);
         }
@@ -400,6 +424,31 @@ fn judging(abuse: &Arc<Abuse>, start: Start, registry: &Arc<Registry>) -> impl F
 fn bodies(options: &Options) -> std::io::Result<Arc<BodyStore>> {
     let folder = options.body_folder.as_ref().map(OwnedFd::try_clone).transpose()?;
     Ok(Arc::new(BodyStore::new(folder)))
+}
+
+/// The parts that all workers have.
+fn shared_parts(
+    options: &Options,
+    clients: Arc<Clients>,
+    cache: Option<Arc<Cache>>,
+    forms: Option<Arc<Forms>>,
+    notices: Arc<Notices>,
+) -> std::io::Result<SharedParts> {
+    Ok(SharedParts {
+        clients,
+        bodies: bodies(options)?,
+        files: options.files.clone(),
+        cache,
+        forms,
+        replica_secret: options.replica_secret.clone(),
+        sign_ins: options.sign_ins.clone(),
+        budget: options.budget,
+        quic: quic(options)?,
+        rollouts: Arc::clone(&options.rollouts),
+        handed: Arc::clone(&options.handed),
+        alternatives: Arc::default(),
+        notices,
+    })
 }
 
 /// The cache, and the table of compressed forms of contents in memory.

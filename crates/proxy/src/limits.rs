@@ -169,8 +169,19 @@ pub(crate) const HTTP2_PING_AFTER: Duration = Duration::from_mins(5);
 pub(crate) const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes of content that are read for a stream of HTTP/3 before it is known whether it has room for them.
 pub(crate) const HTTP3_PIECE_BYTES_MAX: usize = 16 << 10;
+/// Hosts that are remembered as reached over HTTP/3, and the time for which one is without a handshake.
+pub(crate) const HTTP3_PROVEN_HOSTS: usize = 4096;
+pub(crate) const HTTP3_PROVEN_AGE_MAX: Duration = Duration::from_secs(3600);
+/// One connection in this many to another host is told of HTTP/3.
+pub(crate) const HTTP3_TRIAL_SHARE: u64 = 16;
+/// Time for which a client may remember that a host is served over HTTP/3.
+pub(crate) const HTTP3_OFFER_MIN: Duration = Duration::from_secs(60);
+pub(crate) const HTTP3_OFFER_MAX: Duration = Duration::from_secs(86_400);
 /// Bytes of a connection of QUIC that have been written and that its client has not acknowledged.
 pub(crate) const QUIC_UNACKNOWLEDGED_BYTES_MAX: u64 = 1 << 20;
+/// Streams that a client may open before it has shown that it uses many (RFC 9114 section 6.1 asks for as
+/// many). `quinn-proto` keeps tables with room for all of them, which double in size between 112 and 113.
+pub(crate) const QUIC_STREAMS_FIRST: u32 = 100;
 /// Unidirectional streams that a client may have open: three that HTTP/3 needs, and others that are ignored.
 pub(crate) const QUIC_UNI_STREAMS_MAX: u32 = 8;
 /// Least time without a packet after which a client is gone.
@@ -191,6 +202,19 @@ pub(crate) const QUIC_DATAGRAMS_PER_SEND_MAX: usize = 10;
 pub(crate) const QUIC_SENDS_PER_TURN_MAX: usize = 20;
 /// Packets that wait for the worker whose connection they belong to.
 pub(crate) const QUIC_HANDED_OVER_MAX: usize = 256;
+/// Clients of one worker whose packets other replicas forward.
+pub(crate) const QUIC_FORWARDED_CLIENTS_MAX: usize = 4096;
+/// Time without a packet after which such a client may be forgotten.
+pub(crate) const QUIC_FORWARDED_CLIENT_AGE_MAX: Duration = Duration::from_secs(60);
+/// Maximum age of a packet that a replica has forwarded, and of the lead of that replica's clock.
+pub(crate) const QUIC_FORWARDED_AGE_MAX: Duration = Duration::from_secs(30);
+/// Time between two stateless resets of a worker. None is longer than the packet that it answers.
+pub(crate) const QUIC_RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
+/// Tokens for later connections that a client gets, and the age after which they are not taken.
+pub(crate) const QUIC_TOKENS_SENT: u32 = 2;
+pub(crate) const QUIC_TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
+/// Tokens that have been used within their lifetime. Others are not taken.
+pub(crate) const QUIC_TOKENS_USED_MAX: usize = 1 << 16;
 /// Sessions with one endpoint on which a request is tried while the endpoint does not process it.
 pub(crate) const HTTP2_SESSIONS_PER_TRY_MAX: u32 = 4;
 
@@ -236,11 +260,15 @@ pub(crate) const API_KEY_BYTES_MAX: usize = 1024;
 /// have ended.
 pub(crate) const OIDC_RENEWAL_TIME_MAX_WHILE_GOOD: Duration = Duration::from_secs(1);
 pub(crate) const OIDC_RENEWAL_TIME_MAX: Duration = Duration::from_secs(10);
+/// The same for the client of another replica, which has to get the answer before its own time ends.
+pub(crate) const OIDC_RENEWAL_TIME_MAX_FOR_REPLICA: Duration = Duration::from_secs(9);
 /// Longest time for which a client waits until a provider is known.
 pub(crate) const OIDC_DISCOVERY_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest time for which a client waits for the provider to redeem its code, or to have its logout token
 /// checked.
 pub(crate) const OIDC_ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+/// The longest answer of another replica that has renewed a session.
+pub(crate) const OIDC_REPLICA_ANSWER_BYTES_MAX: usize = 128 << 10;
 /// The longest body of a back-channel logout.
 pub(crate) const OIDC_LOGOUT_BYTES_MAX: usize = 64 << 10;
 
@@ -258,6 +286,13 @@ pub(crate) const STREAM_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const STREAM_PROXY_HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the longest datagram.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_535;
+/// Connections of QUIC whose server name is being read, of a socket; packets of each.
+pub(crate) const QUIC_HELLOS_MAX: usize = 256;
+pub(crate) const QUIC_HELLO_PACKETS_MAX: usize = 8;
+/// Sessions of a socket that pass QUIC through for clients that may not be at their addresses, and how long
+/// one lasts.
+pub(crate) const QUIC_UNSEEN_CLIENTS_MAX: usize = 256;
+pub(crate) const QUIC_UNSEEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// UDP sessions of a worker, where there are enough descriptors.
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
 /// Time for which a client's datagrams avoid an endpoint that refused one of them.

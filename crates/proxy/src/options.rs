@@ -4,9 +4,12 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use balance::Rollouts;
 use cache_disk::Disk;
 use count_exchange::LimitRedis;
+use identity::oidc::directory::Directory;
 
+use crate::io::handed::HandedSockets;
 use crate::replicas::ReplicaSecret;
 
 /// Options that do not change while a proxy runs.
@@ -24,6 +27,8 @@ pub struct Options {
     pub cache_bytes: Option<u64>,
     /// The secret of the replicas; none to share nothing with them.
     pub replica_secret: Option<ReplicaSecret>,
+    /// The providers at which people sign in, for what replicas say of their sessions.
+    pub sign_ins: Directory,
     /// UDP port at which replicas exchange their counts, the same for all; none to have each count alone.
     pub replicas_udp_port: Option<u16>,
     /// Redis that counts for all replicas, in place of their exchange.
@@ -35,6 +40,10 @@ pub struct Options {
     /// Certificate for hosts without their own where no default one is configured; without it, their
     /// handshakes fail.
     pub fallback_certificate: Option<model::Certificate>,
+    /// The canaries whose shares grow over a time.
+    pub rollouts: Arc<Rollouts>,
+    /// Listening sockets that another process has handed to this one.
+    pub handed: Arc<HandedSockets>,
     /// The machine's name, for the access log.
     pub hostname: String,
 }

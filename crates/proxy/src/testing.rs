@@ -114,6 +114,7 @@ pub(crate) fn forward(cluster: ClusterId) -> Forward {
         cache: None,
         overload: None,
         priority: model::overload::Priority::default(),
+        fallback: None,
     }
 }
 

@@ -3,12 +3,16 @@
 //! Nothing in here is shared with other workers except the idle upstream connections, which another may
 //! take.
 
+mod alternatives;
 mod checks;
+mod http3;
 mod last_place;
 mod log;
 mod notices;
 mod offline;
 mod parts;
+mod rollouts;
+mod sessions;
 mod upkeep;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -37,14 +41,14 @@ use crate::body::BodyStore;
 use crate::drive::lingering::Lingering;
 use crate::io::buffer::Buffers;
 use crate::io::deadline::{Deadline, Deadlines};
+use crate::io::handed::HandedSockets;
 use crate::io::permits::Permits;
 use crate::io::pipe::Pipes;
 use crate::io::quic::SharedQuic;
 use crate::io::spare::Spare;
 use crate::io::tls::{HandshakeLimiter, TlsListeners};
 use crate::limits::{
-    ABUSE_DELAYED_MAX, CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UDP_SESSIONS_MAX,
-    UNHELD_TOLD_INTERVAL,
+    ABUSE_DELAYED_MAX, CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UNHELD_TOLD_INTERVAL,
 };
 use crate::listen::parting::Parting;
 use crate::load::LoadMeter;
@@ -55,10 +59,12 @@ use crate::store::forms::Forms;
 use crate::tls_cells::TlsCells;
 use crate::upstream::checks::Checkers;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
+pub(crate) use alternatives::Alternatives;
 pub(crate) use last_place::LastPlace;
 pub(crate) use log::Log;
 pub(crate) use notices::Notices;
 pub(crate) use parts::{SharedParts, WorkerParts};
+pub(crate) use rollouts::{RolloutHandles, plans};
 
 /// The state of a worker.
 pub(crate) struct Worker {
@@ -101,6 +107,8 @@ pub(crate) struct Worker {
     pub(crate) mirrors: Permits,
     /// The health checks that this worker makes.
     pub(crate) checkers: Checkers,
+    /// Canaries whose shares grow over a time, shared by all workers.
+    pub(crate) rollouts: RolloutHandles,
     pub(crate) recorder: RefCell<Recorder>,
     /// Labels for requests without a route.
     pub(crate) no_labels: Arc<Labels>,
@@ -126,6 +134,8 @@ pub(crate) struct Worker {
     share: Share,
     /// A descriptor that is given up to accept and refuse a connection when there are no others.
     spare_descriptor: RefCell<Option<OwnedFd>>,
+    /// Listening sockets of another process, shared by all workers.
+    pub(crate) handed: Arc<HandedSockets>,
     /// Notices for the log, shared by all workers.
     pub(crate) notices: Arc<Notices>,
     /// When a warning about streamed bodies that should be read whole was last logged.
@@ -135,6 +145,8 @@ pub(crate) struct Worker {
     serial: Cell<u64>,
     /// Keys and mailboxes of QUIC, shared by all workers.
     pub(crate) quic: Arc<SharedQuic>,
+    /// Hosts that clients have reached over HTTP/3, known to all workers.
+    pub(crate) alternatives: Arc<Alternatives>,
     /// Listeners that serve HTTP/3.
     http3: RefCell<Vec<ListenerId>>,
     /// Notified when a connection has been closed.
@@ -196,7 +208,7 @@ impl Worker {
             bodies: shared.bodies,
             cache: shared.cache,
             forms: shared.forms,
-            peers: Peers::new(shared.replica_secret),
+            peers: Peers::new(shared.replica_secret, shared.sign_ins),
             refreshes: Permits::new(CACHE_REFRESHES_MAX),
             coders: Coders::new(parts.recorder.codings()),
             load: LoadMeter::default(),
@@ -204,6 +216,7 @@ impl Worker {
             tls_cells: TlsCells::default(),
             mirrors: Permits::new(MIRRORS_MAX),
             checkers: Checkers::default(),
+            rollouts: RolloutHandles::new(shared.rollouts),
             recorder: RefCell::new(parts.recorder),
             no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
             log: parts.log,
@@ -221,12 +234,14 @@ impl Worker {
             budget: shared.budget,
             share: parts.share,
             spare_descriptor: RefCell::new(spare_descriptor()),
+            handed: shared.handed,
             notices: shared.notices,
             relief: Cell::default(),
             told_of_unheld: Cell::new(None),
             told_of_ease: Cell::new(None),
             serial: Cell::new(0),
             quic: shared.quic,
+            alternatives: shared.alternatives,
             http3: RefCell::default(),
             closed: Notify::new(),
         })
@@ -265,6 +280,7 @@ impl Worker {
             upstream.ready.get().into_iter().for_each(|cluster| cluster.leave(&self.pool));
         }
         *self.config.borrow_mut() = Rc::new(config);
+        self.rollouts.forget();
     }
 
     /// A cluster of a configuration.
@@ -373,20 +389,6 @@ impl Worker {
         bound.map_or(usize::MAX, |bound| self.share.of(bound.get())).min(self.budget.connections)
     }
 
-    /// Notes whether a listener serves HTTP/3.
-    pub(crate) fn note_http3(&self, listener: ListenerId, is_served: bool) {
-        let mut http3 = self.http3.borrow_mut();
-        http3.retain(|one| *one != listener);
-        if is_served {
-            http3.push(listener);
-        }
-    }
-
-    /// Whether a listener serves HTTP/3.
-    pub(crate) fn serves_http3(&self, listener: ListenerId) -> bool {
-        self.http3.borrow().contains(&listener)
-    }
-
     /// The worker's number, from 0 on.
     pub(crate) fn index(&self) -> u32 {
         self.share.index
@@ -427,21 +429,6 @@ impl Worker {
         let is_done = spare.take().is_some() && act();
         *spare = spare_descriptor();
         is_done
-    }
-
-    // === UDP sessions ===
-
-    pub(crate) fn session_opened(&self) {
-        self.datagram_sessions.set(self.datagram_sessions.get() + 1);
-    }
-
-    pub(crate) fn session_closed(&self) {
-        self.datagram_sessions.set(self.datagram_sessions.get() - 1);
-        self.closed.notify_waiters();
-    }
-
-    pub(crate) fn has_room_for_session(&self) -> bool {
-        self.datagram_sessions.get() < self.budget.datagram_sessions.min(UDP_SESSIONS_MAX)
     }
 
     // === Draining ===

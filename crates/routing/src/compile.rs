@@ -92,6 +92,7 @@ mod tests {
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),
+            fallback: None,
         })
     }
 
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_known_host_stands_alone() {
-        let answer = Action::Respond(DirectResponse { status: 404, body: String::new() });
+        let answer = Action::Respond(Box::new(DirectResponse::new(404, "")));
         let hosts = vec![host("a", vec![route("/a", answer.clone())]), host("", vec![route("/", answer)])];
         let snapshot = compile(&serving(hosts), None, 1);
         assert!(matches!(
@@ -197,7 +198,7 @@ mod tests {
             port: 443,
             protocol: Protocol::Https(Arc::clone(hosts)),
         };
-        let answer = Action::Respond(DirectResponse { status: 200, body: String::new() });
+        let answer = Action::Respond(Box::new(DirectResponse::new(200, "")));
         let hosts = Arc::new(vec![host("a", vec![route("/", answer.clone())])]);
         let own = Arc::new(vec![host("b", vec![route("/", answer)])]);
         let listeners = vec![http(80, &hosts), https(&hosts), http(8080, &own)];

@@ -47,6 +47,8 @@ impl Needs {
     pub const REPLACEMENTS: Self = Self(1 << 15);
     /// Counts of requests by the client's country, by the settings.
     pub const COUNTRIES: Self = Self(1 << 16);
+    /// A canary whose share grows over a time.
+    pub const ROLLOUT: Self = Self(1 << 17);
     /// All features: those of a request whose route is not known.
     pub const ALL: Self = Self(u32::MAX);
 
@@ -86,7 +88,7 @@ impl Needs {
 
     /// The features that report a request beside metrics and access log.
     pub const REPORTS: Self =
-        Self::any_of(&[Self::TRACING, Self::FIREWALL, Self::PROCESSOR, Self::COUNTRIES]);
+        Self::any_of(&[Self::TRACING, Self::FIREWALL, Self::PROCESSOR, Self::COUNTRIES, Self::ROLLOUT]);
 
     /// The features that may read a response before its client is given any of it.
     pub const RESPONSE_READERS: Self =
@@ -137,6 +139,7 @@ impl Needs {
     fn of_forward(forward: &Forward) -> Self {
         Self::default()
             .with(Self::SEVERAL_BACKENDS, !matches!(forward.backends, Backends::One(_)))
+            .with(Self::ROLLOUT, has_rollout(&forward.backends))
             .with(Self::UPSTREAM_HEAD, forward.head.is_some())
             .with(Self::CACHE, forward.cache.is_some())
             .with(Self::RESPONSE_POLICY, forward.transfer.response.is_some())
@@ -157,6 +160,11 @@ impl Needs {
     fn with(self, feature: Self, is_used: bool) -> Self {
         if is_used { self | feature } else { self }
     }
+}
+
+/// Whether there is a canary whose share grows over a time.
+fn has_rollout(backends: &Backends) -> bool {
+    matches!(backends, Backends::Canary(canary) if canary.rollout.is_some())
 }
 
 /// Whether an authorization service sees bodies.
@@ -193,6 +201,7 @@ mod tests {
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),
+            fallback: None,
         }
     }
 

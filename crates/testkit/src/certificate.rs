@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose,
-    IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, RevokedCertParams, RsaKeySize,
-    SerialNumber, date_time_ymd,
+    IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, PKCS_RSA_SHA256, PublicKeyData, RevokedCertParams,
+    RsaKeySize, SerialNumber, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
@@ -114,6 +114,15 @@ impl Authority {
         let own = params.signed_by(&key, &self.issuer).expect("a certificate");
         let chain = [&own].into_iter().chain(&self.between).cloned().collect();
         Certificate { chain, key, serial }
+    }
+
+    /// A certificate for a key of which only the public half is known, with its chain as PEM.
+    pub(crate) fn sign_key(&self, mut params: CertificateParams, key: &impl PublicKeyData) -> String {
+        params.serial_number = Some(SerialNumber::from(self.next_serial()));
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let own = params.signed_by(key, &self.issuer).expect("a certificate");
+        [&own].into_iter().chain(&self.between).map(rcgen::Certificate::pem).collect()
     }
 
     fn next_serial(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -12,7 +12,10 @@ use h3_quinn::{BidiStream, OpenStreams};
 use http::{Method, Request};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::rustls::pki_types::CertificateDer;
-use quinn::{ClientConfig, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use quinn::{
+    ClientConfig, Connecting, ConnectionError, Endpoint, RecvStream, SendStream, TokenStore, TransportConfig,
+    VarInt, ZeroRttAccepted,
+};
 use tokio::task::JoinHandle;
 
 use crate::h2_stream::{fields, header_map};
@@ -37,6 +40,33 @@ pub struct H3Client {
 /// A request that was sent, and its response.
 pub struct H3Call(RequestStream<BidiStream<Bytes>, Bytes>);
 
+/// A connection that may send before its handshake is complete.
+pub struct EarlyClient {
+    /// The connection, whose handshake may be in progress.
+    pub quic: QuicClient,
+    accepted: ZeroRttAccepted,
+}
+
+impl EarlyClient {
+    /// Waits for the handshake; whether the server has taken what was sent before.
+    pub fn is_accepted(&mut self) -> bool {
+        wait("the handshake", &mut self.accepted)
+    }
+}
+
+/// A unidirectional stream of the server.
+#[derive(Debug)]
+pub struct QuicReceiver(RecvStream);
+
+impl QuicReceiver {
+    /// The next bytes.
+    pub fn read_exactly(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        wait("bytes", self.0.read_exact(&mut bytes)).expect("no end");
+        bytes
+    }
+}
+
 /// A stream of a [`QuicClient`].
 #[derive(Debug)]
 pub struct QuicStream {
@@ -55,23 +85,67 @@ impl QuicClient {
         wait("a connection over QUIC", Self::begin(address, tls))
     }
 
+    /// The same with tokens of earlier connections.
+    pub fn with_tokens(address: SocketAddr, tls: &TlsClient, tokens: &Arc<QuicTokens>) -> Self {
+        let begun = Self::begin_with(address, tls, Some(Arc::clone(tokens)));
+        wait("a connection over QUIC", begun).expect("a connection over QUIC")
+    }
+
     async fn begin(address: SocketAddr, tls: &TlsClient) -> Result<Self, ConnectionError> {
-        let tls = tls.clone().alpn(&["h3"]).only_13();
-        let crypto = QuicClientConfig::try_from(tls.config()).expect("a suite for Initial packets");
+        Self::begin_with(address, tls, None).await
+    }
+
+    async fn begin_with(
+        address: SocketAddr,
+        tls: &TlsClient,
+        tokens: Option<Arc<QuicTokens>>,
+    ) -> Result<Self, ConnectionError> {
+        let (endpoint, connecting) = Self::prepare(address, tls, tokens, false);
+        let connection = connecting.await?;
+        Ok(Self { endpoint, connection })
+    }
+
+    /// Sends before the handshake is complete, by a session that `tls` has kept; none where it has none that
+    /// allows this.
+    pub fn connect_early(address: SocketAddr, tls: &TlsClient) -> Option<EarlyClient> {
+        let _running = driver().enter();
+        let (endpoint, connecting) = Self::prepare(address, tls, None, true);
+        let (connection, accepted) = connecting.into_0rtt().ok()?;
+        Some(EarlyClient { quic: Self { endpoint, connection }, accepted })
+    }
+
+    fn prepare(
+        address: SocketAddr,
+        tls: &TlsClient,
+        tokens: Option<Arc<QuicTokens>>,
+        is_early: bool,
+    ) -> (Endpoint, Connecting) {
+        let mut crypto = quinn::rustls::ClientConfig::clone(&tls.quic_config());
+        crypto.enable_early_data = is_early;
+        let crypto = QuicClientConfig::try_from(crypto).expect("a suite for Initial packets");
         let mut config = ClientConfig::new(Arc::new(crypto));
         let mut transport = TransportConfig::default();
         transport.max_idle_timeout(Some(VarInt::from_u32(60_000).into()));
         // A reader that reads nothing is to have little in its own buffers.
         transport.stream_receive_window(VarInt::from_u32(256 << 10));
         config.transport_config(Arc::new(transport));
+        if let Some(tokens) = tokens {
+            config.token_store(tokens);
+        }
         let local = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
         let local = if address.is_ipv4() { SocketAddr::from(([0, 0, 0, 0], 0)) } else { local };
         let endpoint = Endpoint::client(local).expect("a free port");
         let name = tls.server_name(address).to_str().into_owned();
         let connecting =
             endpoint.connect_with(config, address, &name).expect("a configuration that is right");
-        let connection = connecting.await?;
-        Ok(Self { endpoint, connection })
+        (endpoint, connecting)
+    }
+
+    /// The next unidirectional stream that the server opens.
+    pub fn accept_uni(&self) -> QuicReceiver {
+        QuicReceiver(
+            wait("a stream of the server", self.connection.accept_uni()).expect("the connection is open"),
+        )
     }
 
     /// Whether the server has shown this certificate.
@@ -116,11 +190,59 @@ impl QuicClient {
         }
     }
 
+    /// Waits until the connection has ended; whether it was by a stateless reset.
+    pub fn ends_by_reset(&self) -> bool {
+        matches!(wait("an end", self.connection.closed()), ConnectionError::Reset)
+    }
+
     /// Sends from another port from now on.
     pub fn rebind(&self) {
         let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).expect("a free port");
         let _running = driver().enter();
         self.endpoint.rebind(socket).expect("a socket");
+    }
+}
+
+/// Tokens that a server has given to its clients. Each is used as often as it is asked for, which is more
+/// often than a client may.
+#[derive(Debug, Default)]
+pub struct QuicTokens(Mutex<Vec<Bytes>>);
+
+impl QuicTokens {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().expect("nobody panics").is_empty()
+    }
+}
+
+impl TokenStore for QuicTokens {
+    fn insert(&self, _: &str, token: Bytes) {
+        self.0.lock().expect("nobody panics").push(token);
+    }
+
+    fn take(&self, _: &str) -> Option<Bytes> {
+        self.0.lock().expect("nobody panics").first().cloned()
+    }
+}
+
+/// A handshake in progress, which ends with this value.
+#[derive(Debug)]
+pub struct QuicAttempt(JoinHandle<()>);
+
+impl QuicAttempt {
+    /// Begins a handshake, with tokens of earlier connections.
+    pub fn new(address: SocketAddr, tls: &TlsClient, tokens: &Arc<QuicTokens>) -> Self {
+        let (tls, tokens) = (tls.clone(), Arc::clone(tokens));
+        Self(driver().spawn(async move {
+            // It need not succeed.
+            let _ = QuicClient::begin_with(address, &tls, Some(tokens)).await;
+        }))
+    }
+}
+
+impl Drop for QuicAttempt {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

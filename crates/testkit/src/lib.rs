@@ -9,6 +9,7 @@
     reason = "what fails in a test panics, wherever it is"
 )]
 
+mod acme;
 mod certificate;
 mod collector;
 mod connection;
@@ -41,10 +42,13 @@ mod terminal;
 mod tls;
 mod tls_info;
 mod udp;
+mod udp_balancer;
+mod udp_relay;
 mod upstream;
 
 use std::time::Duration;
 
+pub use acme::AcmeServer;
 pub use certificate::{Authority, Certificate};
 pub use collector::{Batch, Collector, Span};
 pub use connection::{Connection, Ending};
@@ -55,7 +59,9 @@ pub use grpc_server::{GrpcReply, GrpcServer};
 pub use h2_client::{Call, H2Client};
 pub use h2_stream::{BodyReceiver, BodySender, Trailers};
 pub use h2_upstream::{H2Peer, H2Upstream};
-pub use h3_client::{H3Call, H3Client, QuicClient, QuicStream, h3_head};
+pub use h3_client::{
+    EarlyClient, H3Call, H3Client, QuicAttempt, QuicClient, QuicReceiver, QuicStream, QuicTokens, h3_head,
+};
 pub use issuer::Issuer;
 pub use metrics::Metrics;
 pub use mmdb::mmdb;
@@ -70,6 +76,8 @@ pub use terminal::Terminal;
 pub use tls::{TlsClient, TlsServer};
 pub use tls_info::TlsInfo;
 pub use udp::UdpEcho;
+pub use udp_balancer::UdpBalancer;
+pub use udp_relay::UdpRelay;
 pub use upstream::{Canned, Refusing, Upstream};
 
 /// Longest wait for any event. Long, since a loaded machine is slow; a test that passes never waits that

@@ -69,6 +69,13 @@ impl Ingress {
         self
     }
 
+    /// Hosts that are served over TLS, without a Secret of their own.
+    #[must_use]
+    pub fn tls_without_secret(mut self, hosts: &[&str]) -> Self {
+        self.tls.push(json!({"hosts": hosts}));
+        self
+    }
+
     /// Where requests go that no rule takes.
     #[must_use]
     pub fn default_backend(mut self, service: &str) -> Self {

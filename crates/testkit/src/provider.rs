@@ -351,7 +351,7 @@ impl State {
 }
 
 /// Head and body of a request.
-fn read(stream: &mut TcpStream) -> Option<(String, String)> {
+pub(crate) fn read(stream: &mut TcpStream) -> Option<(String, String)> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 8192]);
     loop {
         let length = stream.read(&mut piece).ok().filter(|&length| length > 0)?;

@@ -29,6 +29,8 @@ pub struct TlsClient {
     suite: Option<&'static str>,
     certificate: Option<Arc<Certificate>>,
     believes: Option<CertificateDer<'static>>,
+    /// Does not look at the certificate at all.
+    is_blind: bool,
     resumption: Resumption,
     config: OnceLock<Arc<ClientConfig>>,
 }
@@ -54,6 +56,7 @@ impl TlsClient {
             suite: None,
             certificate: None,
             believes: None,
+            is_blind: false,
             resumption: Resumption::in_memory_sessions(64),
             config: OnceLock::new(),
         }
@@ -98,6 +101,12 @@ impl TlsClient {
         Self { certificate: Some(Arc::clone(certificate)), ..self.unbuilt() }
     }
 
+    /// Does not look at the certificate at all, which may have extensions that nobody knows.
+    #[must_use]
+    pub fn blind(self) -> Self {
+        Self { is_blind: true, ..self.unbuilt() }
+    }
+
     /// Believes this authority and no other.
     #[must_use]
     pub fn believing(self, authority: &Authority) -> Self {
@@ -126,6 +135,17 @@ impl TlsClient {
         Session::begin(stream, session.into()).map(Connection::tls)
     }
 
+    /// The configuration for QUIC, with the protocol `h3` if it offers none. A session is resumed with the
+    /// configuration that it was made with only, which is kept where these are the settings already.
+    pub(crate) fn quic_config(&self) -> Arc<ClientConfig> {
+        let is_for_quic = self.versions.iter().all(|version| version.version == TLS13.version);
+        if is_for_quic && !self.alpn.is_empty() {
+            return self.config();
+        }
+        let tls = self.clone().only_13();
+        if tls.alpn.is_empty() { tls.alpn(&["h3"]).config() } else { tls.config() }
+    }
+
     fn unbuilt(self) -> Self {
         Self { config: OnceLock::new(), ..self }
     }
@@ -137,7 +157,8 @@ impl TlsClient {
         }
     }
 
-    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+    /// The settings, for a transport of the caller's own.
+    pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(self.config.get_or_init(|| Arc::new(self.build())))
     }
 
@@ -154,7 +175,7 @@ impl TlsClient {
             Some(authority) => WebPkiServerVerifier::builder_with_provider(roots(authority), provider)
                 .build()
                 .expect("an authority"),
-            None => Arc::new(Credulous(provider)),
+            None => Arc::new(Credulous { provider, is_blind: self.is_blind }),
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match &self.certificate {
@@ -252,7 +273,11 @@ fn roots(authority: &CertificateDer<'static>) -> Arc<RootCertStore> {
 
 /// Believes any certificate whose key the other end has.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct Credulous {
+    provider: Arc<CryptoProvider>,
+    /// The key does not matter either.
+    is_blind: bool,
+}
 
 impl ServerCertVerifier for Credulous {
     fn verify_server_cert(
@@ -272,7 +297,8 @@ impl ServerCertVerifier for Credulous {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -281,10 +307,14 @@ impl ServerCertVerifier for Credulous {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        if self.is_blind {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -260,6 +260,23 @@ fn add(known: Known, name: &[u8], value: &[u8], head: &mut Vec<u8>) -> Field {
     field(known, name.clone(), name.end + 2..name.end + 2 + value.len(), true)
 }
 
+/// Adds a field to the end of a whole head, which has been read into `request`.
+///
+/// # Errors
+/// There are too many fields.
+pub fn append_field(
+    name: &[u8],
+    value: &[u8],
+    head: &mut Vec<u8>,
+    request: &mut Request,
+) -> Result<(), Malformed> {
+    head.truncate(request.len.saturating_sub(2));
+    request.fields.push(add(Known::of(name), name, value, head), head)?;
+    head.extend_from_slice(b"\r\n");
+    request.len = head.len();
+    Ok(())
+}
+
 /// The positions of a decoded field.
 fn field_of(known: Known, decoded: Decoded) -> Field {
     field(known, decoded.name, decoded.value, decoded.is_plain_name)

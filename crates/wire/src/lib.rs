@@ -19,7 +19,9 @@ pub mod host;
 pub mod path;
 mod priority;
 pub mod proxy_protocol;
+pub mod quic;
 pub mod rendezvous;
 pub mod trace_context;
+mod varint;
 
 pub use field::{Field, Known};

@@ -83,6 +83,30 @@ fn long_bodies_have_a_volume_where_the_values_say() {
 }
 
 #[test]
+fn people_sign_in_for_the_console() {
+    let objects = rendered("console-oidc-values.yaml", &[]);
+    let container = container(&objects);
+    for argument in [
+        "--console-oidc-issuer-url=https://login.example.com/realms/ops",
+        "--console-oidc-client-id=forebay-console",
+        "--console-oidc-client-secret-file=/etc/forebay/console-oidc/client-secret",
+        "--console-oidc-cookie-secret-file=/etc/forebay/console-oidc/cookie-secret",
+        "--console-oidc-ca-file=/etc/forebay/console-oidc/ca.pem",
+        "--console-oidc-scope=openid,email,groups",
+        "--console-oidc-redirect-url=https://console.example.com/console/oauth2/callback",
+        "--console-oidc-rule=/cache/purge when claims.groups has \"owners\"",
+        "--console-oidc-rule=* when claims.groups has \"platform\"",
+        "--admin-host=console.example.com",
+    ] {
+        assert!(arguments(&container).contains(&argument), "{argument}: {container}");
+    }
+    let mount = json!({"name": "console-oidc", "mountPath": "/etc/forebay/console-oidc", "readOnly": true});
+    assert!(container["volumeMounts"].as_array().unwrap().contains(&mount), "{container}");
+    let without = self::container(&rendered("", &[]));
+    assert!(arguments(&without).iter().all(|argument| !argument.starts_with("--console-")));
+}
+
+#[test]
 fn rules_of_the_firewall_are_the_images_or_those_of_a_volume() {
     let usual = container(&rendered("", &["controller.waf.mode=On"]));
     assert!(!arguments(&usual).iter().any(|argument| argument.starts_with("--waf-")), "{usual}");

@@ -3,12 +3,15 @@
 //!
 //! Must not be in here: our own tests; they are the crates'.
 
+mod acme;
 mod applications;
 mod console;
+mod dex;
 mod h2spec;
 mod hpack;
 mod http3;
 mod http_cache;
+mod interop;
 mod monitoring;
 mod oidc;
 mod php;
@@ -40,6 +43,10 @@ enum Suite {
     H2spec,
     /// aioquic, a client of HTTP/3.
     Http3,
+    /// The cases of the QUIC interop runner, by aioquic and quic-go, over links with delay and loss.
+    QuicInterop,
+    /// A page with pictures over HTTP/3 in a real browser.
+    Pictures,
     /// The interoperability stories of HPACK.
     Hpack,
     /// gRPC's interoperability tests, in clear and over TLS.
@@ -60,9 +67,11 @@ enum Suite {
     Subpath,
     /// Ingresses as cert-manager makes them for HTTP-01 challenges.
     Challenges,
+    /// Certificates from Pebble, an ACME server that refuses nonces and is slow.
+    Acme,
     /// The console in a real browser.
     Console,
-    /// Sign-in at npm's oidc-provider, by a client of its own and by a real browser.
+    /// Sign-in at npm's oidc-provider, by a client of its own and by a real browser, and at Dex.
     Oidc,
     /// A real Prometheus: rules, and every query of our dashboards and of ingress-nginx's.
     Monitoring,
@@ -74,6 +83,8 @@ impl Suite {
         match self {
             Self::H2spec => h2spec::run(stage),
             Self::Http3 => http3::run(stage),
+            Self::QuicInterop => interop::cases(stage),
+            Self::Pictures => interop::pictures(stage),
             Self::Hpack => hpack::run(stage),
             Self::Grpc => suites::grpc(stage),
             Self::Offer => suites::offer(stage),
@@ -84,6 +95,7 @@ impl Suite {
             Self::Signin => applications::signin(stage),
             Self::Subpath => applications::subpath(stage),
             Self::Challenges => applications::challenges(stage),
+            Self::Acme => acme::run(stage),
             Self::Console => console::run(stage),
             Self::Oidc => oidc::run(stage),
             Self::Monitoring => monitoring::run(stage),

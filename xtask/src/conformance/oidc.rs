@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::console::program;
+use super::dex;
 use super::stage::Stage;
 use crate::child::free_address;
 use crate::template::render_file;
@@ -27,5 +28,6 @@ pub(super) fn run(stage: &Stage) -> Result<String> {
     let output = stage.output("oidc", command, LIMIT)?;
     let looked_at = output.lines().filter(|line| line.starts_with("ok: ")).count();
     ensure!(looked_at > 0 && !output.contains("FAILED"), "{output}");
-    Ok(format!("{looked_at} things about sign-in are as they should be"))
+    let at_dex = dex::run(stage)?;
+    Ok(format!("{looked_at} things about sign-in at oidc-provider and {at_dex} at Dex are as they should be"))
 }

@@ -21,12 +21,14 @@ pub(super) struct Tools {
     cache: PathBuf,
 }
 
-/// Names of programs, and the packages that `testing/tools/go.mod` pins.
-const GO_PROGRAMS: &[(&str, &str)] = &[
-    ("h2spec", "github.com/summerwind/h2spec/cmd/h2spec"),
-    ("grpc-interop-client", "google.golang.org/grpc/interop/client"),
-    ("grpc-interop-server", "google.golang.org/grpc/interop/server"),
-    ("oauth2-proxy", "github.com/oauth2-proxy/oauth2-proxy/v7"),
+/// Names of programs, the folder of `testing` whose `go.mod` pins each, and its package.
+const GO_PROGRAMS: &[(&str, &str, &str)] = &[
+    ("h2spec", "tools", "github.com/summerwind/h2spec/cmd/h2spec"),
+    ("grpc-interop-client", "tools", "google.golang.org/grpc/interop/client"),
+    ("grpc-interop-server", "tools", "google.golang.org/grpc/interop/server"),
+    ("oauth2-proxy", "tools", "github.com/oauth2-proxy/oauth2-proxy/v7"),
+    ("pebble", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble"),
+    ("pebble-challtestsrv", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv"),
 ];
 
 impl Tools {
@@ -38,6 +40,7 @@ impl Tools {
             .context("the suites of others need programs of others")?;
         let tools = Tools { testing, cache: cluster::cache()?.join("tools") };
         tools.build_go()?;
+        tools.build_quic_go()?;
         tools.fetch_node("websocket", "node", "ws")?;
         tools.fetch_node("hpack", "hpack", "hpack")?;
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
@@ -50,7 +53,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// A program that was built from `testing/tools/go.mod`.
+    /// A program that was built from a `go.mod` in `testing`.
     pub(super) fn go_program(&self, name: &str) -> Command {
         Command::new(self.cache.join("bin").join(name))
     }
@@ -88,15 +91,38 @@ impl Tools {
 
     /// Go's own cache makes this a matter of a second where nothing has changed.
     fn build_go(&self) -> Result<()> {
-        for (name, package) in GO_PROGRAMS {
+        for (name, folder, package) in GO_PROGRAMS {
             let mut command = Command::new("go");
-            command.current_dir(self.testing.join("tools"));
+            command.current_dir(self.testing.join(folder));
             // The toolchain that is there, and nothing that is not in go.sum.
             command.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]);
             command.arg(self.cache.join("bin").join(name)).arg(package);
             output(&mut command)?;
         }
         Ok(())
+    }
+
+    /// The client with quic-go, which has a module of its own: its language is newer than that of the others.
+    fn build_quic_go(&self) -> Result<()> {
+        let mut command = Command::new("go");
+        command.current_dir(self.testing.join("http3/quic-go"));
+        command.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]).arg(self.quic_go()).arg(".");
+        output(&mut command).map(drop)
+    }
+
+    /// The client with quic-go.
+    pub(super) fn quic_go(&self) -> PathBuf {
+        self.cache.join("bin/quic-go-client")
+    }
+
+    /// Dex, built from `testing/tools/dex`. One of its stores is written in C.
+    pub(super) fn dex(&self) -> Result<Command> {
+        let program = self.cache.join("bin/dex");
+        let mut command = Command::new("go");
+        command.current_dir(self.testing.join("tools/dex")).env("CGO_ENABLED", "1");
+        command.args(["build", "-buildvcs=false", "-mod=readonly", "-o"]).arg(&program);
+        output(command.arg("github.com/dexidp/dex/cmd/dex"))?;
+        Ok(Command::new(program))
     }
 
     /// The packages that a folder of the cache holds.

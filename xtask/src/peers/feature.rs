@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::decider::Decider;
-use super::{contents, tokens};
+use super::{contents, sign_in, tokens};
 use crate::ask::{Answer, Question};
 use crate::backend::Backend;
 use crate::proxies::target_folder;
@@ -21,6 +21,9 @@ use crate::template;
 
 /// The host that all load asks for.
 pub(crate) const HOST: &str = "web.test.com";
+
+/// The feature that needs a provider.
+const SIGN_IN: &str = "oidc-session";
 
 /// Requests with one cookie whose endpoints are compared.
 const STICKY_REQUESTS: u64 = 20;
@@ -65,6 +68,9 @@ pub(crate) struct Case {
     /// In place of variants: the tokens of so many clients.
     #[serde(skip_serializing)]
     tokens: usize,
+    /// In place of variants: the session of a client that has signed in.
+    #[serde(skip_serializing)]
+    signs_in: bool,
     /// Requests before the measurement; `None` for as many as come in a short time.
     #[serde(skip_serializing)]
     pub(super) warm_up: Option<u64>,
@@ -170,8 +176,10 @@ impl Feature {
     pub(crate) fn case(self, path: &str) -> Result<Case> {
         let file = format!("peers/features/{}.yaml", self.name);
         let files = target_folder()?.join("peers-files");
+        let issuer = if self.name == SIGN_IN { sign_in::issuer() } else { String::new() };
         let context = self
             .with("path", path)
+            .with("issuer", issuer)
             .with("host", HOST)
             .with("files", files.display().to_string())
             .with("keys", tokens::key_set().to_string())
@@ -208,7 +216,8 @@ impl Case {
     pub(super) fn variants(&self, scene: &Scene) -> Result<Vec<String>> {
         let sessions = (0..self.sessions).map(|number| scene.session(number));
         let tokens = (0..self.tokens).map(tokens::token);
-        sessions.chain(tokens).chain(self.variants.iter().cloned().map(Ok)).collect()
+        let signed_in = self.signs_in.then(|| sign_in::session(HOST, scene.address));
+        sessions.chain(tokens).chain(signed_in).chain(self.variants.iter().cloned().map(Ok)).collect()
     }
 
     /// An error where the feature is not in force.

@@ -11,6 +11,7 @@ mod figures;
 mod measure;
 mod proxy;
 mod report;
+mod sign_in;
 mod summary;
 mod tokens;
 mod tools;

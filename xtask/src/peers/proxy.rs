@@ -16,7 +16,8 @@ use strum::IntoStaticStr;
 
 use super::certificate::Certificate;
 use super::feature::{Case, HOST};
-use crate::child::{Program, free_address};
+use crate::ask;
+use crate::child::{Program, START_LIMIT, free_address};
 use crate::interrupt::Interrupt;
 use crate::proxies::{Definition, unstable};
 use crate::template;
@@ -46,6 +47,9 @@ pub(crate) enum Peer {
     Pingora,
     Forebay,
 }
+
+/// Where Traefik's API has the only route of `peers/proxies/traefik.yaml`.
+const TRAEFIK_ROUTE: &str = "/api/http/routers/all@file";
 
 /// The entries of `peers/proxies.yaml`.
 static DEFINITIONS: LazyLock<BTreeMap<Peer, Definition>> =
@@ -80,6 +84,8 @@ pub(crate) enum Upstream {
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct Setup<'a> {
     pub(crate) clients: Clients,
+    /// Whether clients with TLS may use HTTP/3 as well.
+    pub(crate) http3: bool,
     /// The certificate for TLS.
     pub(crate) certificate: Option<&'a Certificate>,
     pub(crate) upstream: Upstream,
@@ -150,6 +156,11 @@ impl Peer {
         let command = self.definition().command(&context, self.name(), &setup.folder)?;
         let mut program = Program::start(self.name(), command, &setup.cpus, &setup.folder)?;
         program.wait_for(address, interrupt)?;
+        if self == Peer::Traefik {
+            // It listens before it has read its file.
+            let has_read = || Ok(ask::get(admin, TRAEFIK_ROUTE).is_ok());
+            interrupt.await_that(START_LIMIT, "Traefik to read its file", has_read)?;
+        }
         Ok(Running { program: Some(program), address, admin: (self == Peer::Forebay).then_some(admin) })
     }
 }
@@ -188,6 +199,9 @@ impl Setup<'_> {
         }
         if matches!(self.clients, Clients::Tls) {
             set("hsts", "false".into());
+        }
+        if self.http3 {
+            set("forebay-http3", "on".into());
         }
         settings
     }
@@ -317,6 +331,25 @@ mod tests {
         assert_has(&command, &["--entrypoints.web.address=127.0.0.1:8000", "traefik-access.log"]);
         assert_has(&config, &["certFile: /c/chain", "tls: {}"]);
         assert_has(&started(Peer::Forebay, &setup)?.0, &["--https-port=8000", "--default-ssl-certificate"]);
+        Ok(())
+    }
+
+    #[test]
+    fn http3_is_beside_tls_where_it_is_asked_for() -> Result<()> {
+        let certificate = Certificate::at("/c");
+        let tls = Setup { clients: Clients::Tls, certificate: Some(&certificate), ..plain() };
+        let http3 = Setup { http3: true, ..tls.clone() };
+        for (peer, word) in [
+            (Peer::Nginx, "listen 127.0.0.1:8000 quic reuseport; http3 on;"),
+            (Peer::Caddy, "protocols h1 h2 h3"),
+            (Peer::Traefik, "--entrypoints.web.http3=true"),
+            (Peer::Forebay, r#""forebay-http3": "on""#),
+        ] {
+            let (command, config) = started(peer, &http3)?;
+            assert!(command.contains(word) || config.contains(word), "{command}\n{config}");
+            let (command, config) = started(peer, &tls)?;
+            assert!(!command.contains(word) && !config.contains(word), "{command}\n{config}");
+        }
         Ok(())
     }
 

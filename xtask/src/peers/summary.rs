@@ -66,10 +66,18 @@ fn text(rows: &[Row], command: &str) -> String {
             origins.push(&row.origin);
         }
     }
-    for origin in &origins {
-        let names =
-            || rows.iter().filter(|row| row.origin == *origin).map(|row| row.name).collect::<Vec<_>>();
-        let which = if origins.len() > 1 { format!(": {}", names().join(", ")) } else { String::new() };
+    let names = |origin: &str| -> Vec<_> {
+        rows.iter().filter(|row| row.origin == origin).map(|row| row.name).collect()
+    };
+    // The one that measured most of them is named last, without a list.
+    origins.sort_by_key(|origin| names(origin).len());
+    let last = origins.len() - 1;
+    for (at, origin) in origins.iter().enumerate() {
+        let which = match at {
+            _ if at < last => format!(":\n  {}", names(origin).join(", ")),
+            0 => String::new(),
+            _ => ":\n  all others".to_owned(),
+        };
         let _ = writeln!(text, "- `cargo xtask {command} --write`; {origin}{which}");
     }
     text.push('\n');
@@ -172,13 +180,16 @@ mod tests {
         let (begin, end) = page::markers(PART, "peers");
         let text = page.split_once(&begin).and_then(|(_, rest)| rest.split_once(&end)).expect("a table").0;
         let lines: Vec<_> = text.trim().lines().collect();
-        assert_eq!(cells(lines[0]), ["workload", "nginx", "haproxy", "envoy", "caddy", "pingora", "forebay"]);
-        let first = ["[a-1.3](figures.md#a-13)", "1.00", "-", "1.50", "> 1.00", "-", "0.50"];
+        let heading = ["workload", "nginx", "haproxy", "envoy", "caddy", "traefik", "pingora", "forebay"];
+        assert_eq!(cells(lines[0]), heading);
+        let first = ["[a-1.3](figures.md#a-13)", "1.00", "-", "1.50", "> 1.00", "-", "-", "0.50"];
         assert_eq!(cells(lines[2]), first);
-        assert_eq!(cells(lines[3]), ["[c](figures.md#c)", "1.00", "-", "-", "-", "-", "1.25"]);
+        assert_eq!(cells(lines[3]), ["[c](figures.md#c)", "1.00", "-", "-", "-", "-", "-", "1.25"]);
         let origins = [
-            "- `cargo xtask peers --write`; One CPU; nginx/1.30.6: a-1.3",
-            "- `cargo xtask peers --write`; Other CPU; nginx/1.30.6: c",
+            "- `cargo xtask peers --write`; One CPU; nginx/1.30.6:",
+            "  a-1.3",
+            "- `cargo xtask peers --write`; Other CPU; nginx/1.30.6:",
+            "  all others",
         ];
         assert_eq!(lines[5..], origins);
         assert_eq!(summed_up(&figures(), &page, &block()), Some(page), "a second time changes nothing");

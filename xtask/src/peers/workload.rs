@@ -96,6 +96,8 @@ pub(crate) struct Load {
     pub(super) body_bytes: u64,
     /// The key of the certificate; `None` for clients in the clear.
     pub(super) key: Option<Key>,
+    /// Requests at a time on a connection of HTTP/3; `None` for HTTP/1.
+    pub(super) http3_streams: Option<usize>,
     /// Whether access logs are written.
     pub(super) logs: bool,
     pub(super) feature: Option<Feature>,
@@ -109,6 +111,8 @@ pub(crate) struct Load {
 pub(crate) enum Then {
     /// The highest rate of wrk.
     Wrk,
+    /// The highest rate of the generator.
+    Closed,
     /// The same requests for a host without the feature, in Forebay.
     Proxied,
     /// The same load, during which system calls are counted.
@@ -208,6 +212,7 @@ impl Default for Load {
             path: "/1k".into(),
             body_bytes: 1024,
             key: None,
+            http3_streams: None,
             logs: false,
             feature: None,
             then: None,

@@ -16,4 +16,9 @@ impl Clock {
     pub(super) fn now(self) -> Duration {
         self.0.elapsed()
     }
+
+    /// The time from the start to `instant`.
+    pub(super) fn at(self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.0)
+    }
 }

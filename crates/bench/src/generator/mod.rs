@@ -5,6 +5,7 @@
 
 mod clock;
 mod connection;
+mod h3;
 mod outcome;
 mod plan;
 mod progress;
@@ -53,6 +54,9 @@ pub enum GeneratorError {
         /// The last of several errors.
         source: io::Error,
     },
+    /// HTTP/3 without TLS.
+    #[error("HTTP/3 needs TLS")]
+    Clear,
     /// The plan's request is not valid.
     #[error("cannot be sent: {0}")]
     Request(#[from] http::Error),

@@ -74,7 +74,7 @@ pub struct Errors {
 /// The times of the phases of connections and requests.
 #[derive(Clone, Debug)]
 pub struct Phases {
-    /// TCP handshake: from the start of the connection.
+    /// TCP handshake, or all of QUIC's: from the start of the connection.
     pub connect: Latency,
     /// TLS handshake: from the end of the TCP handshake.
     pub tls: Latency,

@@ -40,7 +40,7 @@ pub struct Plan {
     ///
     /// The server is left to close first, so that the `TIME_WAIT` is on its side and the generator's port is
     /// free at once: a long run does not use up the ports. HTTP/2 has no such request: there the generator
-    /// sends GOAWAY and resets.
+    /// sends GOAWAY and resets. Over QUIC it closes the connection.
     pub requests_per_connection: Option<u64>,
     /// When requests are sent.
     pub pace: Pace,
@@ -74,6 +74,11 @@ pub enum Protocol {
     Http1,
     /// HTTP/2, agreed on by ALPN over TLS, with prior knowledge in clear.
     Http2 {
+        /// Number of requests in flight on one connection.
+        streams: usize,
+    },
+    /// HTTP/3 over QUIC; it needs TLS, of which it has version 1.3 whatever the plan says.
+    Http3 {
         /// Number of requests in flight on one connection.
         streams: usize,
     },

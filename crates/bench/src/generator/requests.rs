@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Request;
 
 use super::GeneratorError;
+use super::h3::QuicClients;
 use super::plan::{Plan, Protocol, Share};
 use super::texts::Texts;
 use super::transport::ALPN_H2;
@@ -19,8 +20,10 @@ use crate::tls::Clients;
 pub(super) struct Requests {
     /// The addresses, in turn by connection, beginning with that of this thread's first connection.
     targets: Vec<SocketAddr>,
-    /// TLS clients, one for each connection; none for plain TCP.
+    /// TLS clients over TCP, one for each connection; none for plain TCP.
     pub(super) tls: Option<Clients>,
+    /// The same for HTTP/3.
+    pub(super) quic: Option<QuicClients>,
     texts: Arc<Texts>,
     /// The variant of the next request. The threads begin at different ones.
     next: Cell<usize>,
@@ -37,15 +40,22 @@ impl Requests {
         share: Share,
         connections: usize,
     ) -> Result<Requests, GeneratorError> {
-        let protocols: &[&[u8]] = match plan.protocol {
-            Protocol::Http1 => &[],
-            Protocol::Http2 { .. } => &[ALPN_H2],
+        let tcp =
+            |protocols| plan.tls.as_ref().map(|tls| Clients::new(tls, protocols, connections)).transpose();
+        let (tls, quic) = match plan.protocol {
+            Protocol::Http1 => (tcp(&[])?, None),
+            Protocol::Http2 { .. } => (tcp(&[ALPN_H2])?, None),
+            Protocol::Http3 { .. } => {
+                let tls = plan.tls.as_ref().ok_or(GeneratorError::Clear)?;
+                (None, Some(QuicClients::new(tls, connections)?))
+            }
         };
         let targets =
             plan.targets.iter().cycle().skip(share.index).step_by(share.of).take(plan.targets.len());
         Ok(Requests {
             targets: targets.copied().collect(),
-            tls: plan.tls.as_ref().map(|tls| Clients::new(tls, protocols, connections)).transpose()?,
+            tls,
+            quic,
             texts: Arc::clone(texts),
             next: Cell::new(plan.variants.len() * share.index / share.of),
             body: Bytes::copy_from_slice(&plan.body),
@@ -76,5 +86,10 @@ impl Requests {
     /// The next request for HTTP/2.
     pub(super) fn next_head(&self) -> Request<()> {
         self.texts.heads[self.next_variant()].clone()
+    }
+
+    /// The frames of the next request for HTTP/3.
+    pub(super) fn next_frames(&self) -> Bytes {
+        self.texts.frames[self.next_variant()].clone()
     }
 }

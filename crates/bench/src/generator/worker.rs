@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, iter, mem, thread};
 
 use super::clock::Clock;
 use super::connection::{Around, Connection, News, Turn};
+use super::h3::{self, ReceiveBuffer, Timers};
 use super::plan::{Pace, Plan, Protocol, Share};
 use super::progress::{Progress, SoFar};
 use super::requests::Requests;
@@ -52,19 +53,24 @@ pub(super) struct Worker<'p> {
     outcome: Outcome,
 }
 
-/// Connections by protocol. Each request has a place: the number of its connection; with HTTP/2 plus the
-/// number of its stream times the number of connections.
+/// Connections by protocol. Each request has a place: the number of its connection; with HTTP/2 and HTTP/3
+/// plus the number of its stream times the number of connections.
 enum Connections {
     Http1 { all: Vec<Connection>, buffer: Vec<u8> },
-    Http2(Sessions),
+    Multiplexed(Sessions),
 }
 
-#[derive(Default)]
+/// Connections with several requests in flight.
 struct Sessions {
-    all: Vec<Session>,
+    all: Multiplexed,
     /// Connections that were given requests.
     to_drive: Vec<usize>,
     reports: Vec<Report>,
+}
+
+enum Multiplexed {
+    Http2(Vec<Session>),
+    Http3 { all: Vec<h3::Session>, buffer: ReceiveBuffer, timers: Timers },
 }
 
 impl<'p> Worker<'p> {
@@ -84,7 +90,13 @@ impl<'p> Worker<'p> {
             }
             Protocol::Http2 { streams } => {
                 let all = (0..count).map(|token| Session::new(token, streams)).collect();
-                (Connections::Http2(Sessions { all, ..Sessions::default() }), count * streams.max(1))
+                (Connections::of(Multiplexed::Http2(all)), count * streams.max(1))
+            }
+            Protocol::Http3 { streams } => {
+                let all = (0..count).map(|token| h3::Session::new(token, streams)).collect();
+                let buffer = ReceiveBuffer::default();
+                let timers = Timers::default();
+                (Connections::of(Multiplexed::Http3 { all, buffer, timers }), count * streams.max(1))
             }
         };
         let requests = Requests::new(plan, texts, share, count)?;
@@ -152,7 +164,7 @@ impl<'p> Worker<'p> {
                     let turn = all[place].start(due, now, &self.around, place);
                     self.settle(place, turn)?;
                 }
-                Connections::Http2(sessions) => sessions.start(place, due),
+                Connections::Multiplexed(sessions) => sessions.start(place, due),
             }
         }
         Ok(())
@@ -160,10 +172,10 @@ impl<'p> Worker<'p> {
 
     /// Has sessions send their queued requests. This may complete requests, and so start the next ones.
     fn drive_started(&mut self) -> Result<(), GeneratorError> {
-        while let Connections::Http2(sessions) = &mut self.connections
+        while let Connections::Multiplexed(sessions) = &mut self.connections
             && let Some(token) = sessions.to_drive.pop()
         {
-            self.drive(token)?;
+            self.drive(token, false)?;
             self.start_due()?;
         }
         Ok(())
@@ -172,6 +184,7 @@ impl<'p> Worker<'p> {
     /// Waits for readiness, at most until then, and handles it. A request that becomes due is not delayed by
     /// the rest of a batch.
     fn turn(&mut self, events: &mut Events, until: Duration) -> Result<(), GeneratorError> {
+        let until = self.connections.timer(self.around.clock).map_or(until, |due| until.min(due));
         let timeout = if self.plan.awake { Duration::ZERO } else { until.saturating_sub(self.now()) };
         match self.plan.pace {
             Pace::Open { .. } => self.around.epoll.wait_precisely(events, timeout)?,
@@ -183,6 +196,7 @@ impl<'p> Worker<'p> {
         for ready in events.iter() {
             self.advance(ready)?;
         }
+        self.end_timers()?;
         self.progress.tell(&self.outcome, &mut self.told);
         Ok(())
     }
@@ -195,23 +209,42 @@ impl<'p> Worker<'p> {
                 self.settle(ready.token, turn)?;
                 if is_news { self.start_due() } else { Ok(()) }
             }
-            Connections::Http2(_) => {
-                self.drive(ready.token)?;
+            Connections::Multiplexed(_) => {
+                self.drive(ready.token, true)?;
                 self.start_due()?;
                 self.drive_started()
             }
         }
     }
 
-    fn drive(&mut self, token: usize) -> Result<(), GeneratorError> {
-        let Connections::Http2(sessions) = &mut self.connections else { return Ok(()) };
-        let count = sessions.all.len();
+    /// Drives the connections whose timers are due.
+    fn end_timers(&mut self) -> Result<(), GeneratorError> {
+        while let Connections::Multiplexed(Sessions { all: Multiplexed::Http3 { timers, .. }, .. }) =
+            &mut self.connections
+            && let Some(token) = timers.due(Instant::now())
+        {
+            self.drive(token, false)?;
+            self.start_due()?;
+            self.drive_started()?;
+        }
+        Ok(())
+    }
+
+    fn drive(&mut self, token: usize, is_readable: bool) -> Result<(), GeneratorError> {
+        let Connections::Multiplexed(sessions) = &mut self.connections else { return Ok(()) };
+        let count = sessions.len();
         let mut reports = mem::take(&mut sessions.reports);
-        sessions.all[token].drive(&self.around, &mut reports);
+        match &mut sessions.all {
+            Multiplexed::Http2(all) => all[token].drive(&self.around, &mut reports),
+            Multiplexed::Http3 { all, buffer, timers } => {
+                all[token].drive(&self.around, is_readable, buffer, &mut reports);
+                timers.arm(token, all[token].next_timer());
+            }
+        }
         for (stream, turn) in reports.drain(..) {
             self.settle(stream * count + token, turn)?;
         }
-        if let Connections::Http2(sessions) = &mut self.connections {
+        if let Connections::Multiplexed(sessions) = &mut self.connections {
             sessions.reports = reports;
         }
         Ok(())
@@ -280,7 +313,7 @@ impl<'p> Worker<'p> {
     ) -> Result<(), GeneratorError> {
         let count = match &self.connections {
             Connections::Http1 { all, .. } => all.len(),
-            Connections::Http2(sessions) => sessions.all.len(),
+            Connections::Multiplexed(sessions) => sessions.len(),
         };
         let failure = kind(self.around.requests.target(place % count), error);
         let failures = self.outcome.errors.connect + self.outcome.errors.tls;
@@ -309,11 +342,37 @@ impl<'p> Worker<'p> {
     }
 }
 
+impl Connections {
+    fn of(all: Multiplexed) -> Connections {
+        Connections::Multiplexed(Sessions { all, to_drive: Vec::new(), reports: Vec::new() })
+    }
+
+    /// When the first of the connections has something to do without a packet.
+    fn timer(&self, clock: Clock) -> Option<Duration> {
+        match self {
+            Connections::Multiplexed(Sessions { all: Multiplexed::Http3 { timers, .. }, .. }) => {
+                timers.next().map(|due| clock.at(due))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Sessions {
+    fn len(&self) -> usize {
+        match &self.all {
+            Multiplexed::Http2(all) => all.len(),
+            Multiplexed::Http3 { all, .. } => all.len(),
+        }
+    }
+
     fn start(&mut self, place: usize, due: Duration) {
-        let count = self.all.len();
+        let count = self.len();
         let (token, stream) = (place % count, place / count);
-        self.all[token].start(stream, due);
+        match &mut self.all {
+            Multiplexed::Http2(all) => all[token].start(stream, due),
+            Multiplexed::Http3 { all, .. } => all[token].start(stream, due),
+        }
         self.to_drive.push(token);
     }
 }

@@ -9,10 +9,11 @@ use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::At;
 use crate::objects::gateway_api::{
-    CookieConfig, CookieLifetime, Cors, Filter, FilterType, Header, HeaderModifier, ObjectReference,
-    PathModifier, RequestMirror, SessionPersistence, SessionType, UrlRewrite,
+    CookieConfig, CookieLifetime, Cors, Filter, FilterType, Fraction, Header, HeaderModifier,
+    ObjectReference, PathModifier, RequestMirror, SessionPersistence, SessionType, UrlRewrite,
 };
 use crate::problem::Severity;
+use crate::translate::ingress::mirror_share;
 
 const CORS: &[&str] = &[
     "cors-allow-credentials",
@@ -115,14 +116,14 @@ impl Common {
 
     fn mirror(&mut self, annotations: &Annotations<'_>) {
         let Some(target) = annotations.text("mirror-target") else {
-            annotations.pass_over(&["mirror-host", "mirror-request-body"]);
+            annotations.pass_over(&["mirror-host", "mirror-request-body", "mirror-share"]);
             return;
         };
         let lose = |name: &str, message: &str| annotations.lose(Severity::Warning, name, message);
         let Some((service, port)) = service_of(target) else {
             let message = format!("{target} is no Service with the path of the request; no copies are sent");
             self.remarks.push(lose("mirror-target", &message));
-            annotations.pass_over(&["mirror-host", "mirror-request-body"]);
+            annotations.pass_over(&["mirror-host", "mirror-request-body", "mirror-share"]);
             return;
         };
         match annotations.text("mirror-host") {
@@ -141,7 +142,11 @@ impl Common {
             port: Some(port),
             ..ObjectReference::default()
         };
-        let request_mirror = Some(Box::new(RequestMirror { backend_ref, percent: None, fraction: None }));
+        let parts = annotations.text("mirror-share").and_then(|text| mirror_share::parts(text).ok());
+        let fraction = parts
+            .filter(|parts| *parts < mirror_share::WHOLE)
+            .map(|numerator| Fraction { numerator, denominator: Some(mirror_share::WHOLE) });
+        let request_mirror = Some(Box::new(RequestMirror { backend_ref, percent: None, fraction }));
         self.filters.push(Filter { kind: FilterType::RequestMirror, request_mirror, ..Filter::default() });
         self.mirrored = Some(service).filter(|_| !is_own);
     }

@@ -74,9 +74,23 @@ impl Client {
         place: &Place,
         request: Result<Request<Bytes>, http::Error>,
     ) -> Result<Answer, String> {
+        self.send_within(TIME_MAX, place, request).await
+    }
+
+    /// Sends a request that may take this time.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`get`](Self::get).
+    pub(crate) async fn send_within(
+        &self,
+        time: Duration,
+        place: &Place,
+        request: Result<Request<Bytes>, http::Error>,
+    ) -> Result<Answer, String> {
         let request = request.map_err(|error| error.to_string())?;
-        let asked = tokio::time::timeout(TIME_MAX, self.ask(place, request)).await;
-        asked.unwrap_or_else(|_| Err(format!("no answer within {} seconds", TIME_MAX.as_secs())))
+        let asked = tokio::time::timeout(time, self.ask(place, request)).await;
+        asked.unwrap_or_else(|_| Err(format!("no answer within {} seconds", time.as_secs())))
     }
 
     async fn ask(&self, place: &Place, mut request: Request<Bytes>) -> Result<Answer, String> {

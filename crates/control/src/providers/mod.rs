@@ -18,6 +18,7 @@ use std::sync::{Arc, Weak};
 
 use identity::KeySource;
 use identity::keys::Condition;
+use identity::oidc::directory::Directory;
 use identity::oidc::provider::{Provider, Settings};
 
 use crate::options::Options;
@@ -69,18 +70,22 @@ impl Providers {
         }
     }
 
+    /// Begins to ask the providers of an operator, who may name any address, such as this machine's. Has to
+    /// be called within a runtime of tokio.
+    pub fn start_for_operator(&self) {
+        self.start(&Options::default());
+    }
+
     /// The provider at which people sign in with these settings. It is asked from the next
-    /// [`start`](Self::start) on.
-    pub(crate) fn sign_in(&self, settings: Settings) -> Arc<Provider> {
+    /// [`start`](Self::start_for_operator) on.
+    pub fn sign_in(&self, settings: Settings) -> Arc<Provider> {
         let mut state = self.shared.lock();
-        state.sign_ins.retain(|one| one.strong_count() > 0);
-        let known = state.sign_ins.iter().filter_map(Weak::upgrade).find(|one| *one.settings() == settings);
-        if let Some(known) = known {
+        if let Some(known) = self.shared.sign_ins.find(&settings) {
             return known;
         }
         let provider = Provider::new(settings);
         if !self.is_review {
-            state.sign_ins.push(Arc::downgrade(&provider));
+            self.shared.sign_ins.add(&provider);
             state.new_sign_ins.push(Arc::downgrade(&provider));
         }
         provider
@@ -88,7 +93,12 @@ impl Providers {
 
     /// The providers at which people sign in.
     pub fn sign_ins(&self) -> Vec<Arc<Provider>> {
-        self.shared.lock().sign_ins.iter().filter_map(Weak::upgrade).collect()
+        self.shared.sign_ins.all()
+    }
+
+    /// The same for others, now and later.
+    pub fn directory(&self) -> Directory {
+        self.shared.sign_ins.clone()
     }
 
     /// Fetches of keys so far: those that gave keys, and those that failed.

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use identity::KeySource;
+use identity::oidc::directory::Directory;
 use identity::oidc::provider::Provider;
 
 use super::address::Place;
@@ -14,6 +15,8 @@ use super::client::Client;
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) client: Client,
+    /// Providers at which people sign in.
+    pub(super) sign_ins: Directory,
     /// Fetches of keys that gave some.
     pub(super) fetched: AtomicU64,
     /// Fetches of keys that failed.
@@ -23,8 +26,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) sources: HashMap<Place, Weak<KeySource>>,
-    /// Providers at which people sign in, and those of them for which no task has been started.
-    pub(super) sign_ins: Vec<Weak<Provider>>,
+    /// Providers at which people sign in for which no task has been started.
     pub(super) new_sign_ins: Vec<Weak<Provider>>,
     /// Sources for which no task has been started.
     pub(super) new: Vec<(Place, Weak<KeySource>)>,

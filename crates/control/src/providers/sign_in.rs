@@ -182,7 +182,7 @@ impl Task {
                     self.renew(&session, &refresh_token, &wanted).await;
                 }
             }
-            Ask::Logout(token) => reply.send(self.end(&token).await.map(|()| Answer::Done)),
+            Ask::Logout(token) => reply.send(self.end(&token).await.map(Answer::Ended)),
         }
     }
 
@@ -400,8 +400,8 @@ impl Task {
         logouts.1 <= LOGOUTS_MAX
     }
 
-    /// Ends the sessions of a logout token.
-    async fn end(&self, token: &str) -> Result<(), Failure> {
+    /// Ends the sessions of a logout token, and returns it.
+    async fn end(&self, token: &str) -> Result<LogoutToken, Failure> {
         if !self.may_end() {
             return Err(Failure::Away("there are too many logout tokens".to_owned()));
         }
@@ -410,7 +410,7 @@ impl Task {
         let provider =
             self.provider.upgrade().ok_or_else(|| Failure::Away("it is not used any more".to_owned()))?;
         if provider.end_by(&token, now()) {
-            Ok(())
+            Ok(token)
         } else {
             Err(Failure::Refused("the token has been used before".to_owned()))
         }

@@ -12,13 +12,17 @@ use kube::Api;
 use kube::api::PostParams;
 use observe::Registry;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
+use super::kept::Kept;
 use super::lease::{Election, Move};
 use super::server::{Failure, Server};
 use crate::names::NsName;
 
 const ELECTING: &str = "taking part in the election of a leader";
+
+/// Time between two looks whether there are other states to keep.
+const STATES_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Longest time that releasing the Lease may take.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
@@ -31,6 +35,9 @@ pub(super) struct Elector {
     election: Election,
     leading: watch::Sender<bool>,
     metrics: Arc<Registry>,
+    kept: Kept,
+    /// The version of the states that were last kept.
+    kept_version: u64,
 }
 
 impl Elector {
@@ -40,6 +47,7 @@ impl Elector {
         me: String,
         ttl: Duration,
         metrics: Arc<Registry>,
+        kept: Kept,
     ) -> Self {
         let leases = Api::namespaced(server.client.clone(), &lease.namespace);
         let leading = watch::Sender::new(false);
@@ -51,6 +59,8 @@ impl Elector {
             election: Election::new(lease, me, ttl),
             leading,
             metrics,
+            kept,
+            kept_version: 0,
         }
     }
 
@@ -64,15 +74,18 @@ impl Elector {
         loop {
             let began = Instant::now();
             let retry = self.election.retry();
+            self.kept_version = self.kept.version();
             if !self.until_deadline(began + retry, Self::attempt).await {
                 self.server.unanswered(retry);
             }
             self.announce();
             let pause = if self.election.leads(began) { retry } else { jittered(retry) };
-            self.until_deadline(began + pause, |_| std::future::pending()).await;
+            let is_early = self.until_deadline(began + pause, Self::until_other_states).await;
             self.announce();
             // If the deadline ended the step, this waits for the rest of the pause.
-            sleep_until(began + pause).await;
+            if !is_early {
+                sleep_until(began + pause).await;
+            }
         }
     }
 
@@ -110,6 +123,16 @@ impl Elector {
         timeout_at(end, what(self)).await.is_ok()
     }
 
+    /// Ends when there are other states to keep than those of the last write.
+    async fn until_other_states(&mut self) {
+        loop {
+            sleep(STATES_INTERVAL).await;
+            if self.kept.version() != self.kept_version {
+                return;
+            }
+        }
+    }
+
     async fn attempt(&mut self) {
         // A leader knows its last write and need not read the Lease. If writing fails, another process has
         // written.
@@ -125,6 +148,7 @@ impl Elector {
     async fn read(&mut self) -> bool {
         match self.server.ask(ELECTING, self.leases.get_opt(&self.name)).await {
             Ok(lease) => {
+                self.kept.merge(lease.as_ref());
                 self.election.read(lease, Instant::now());
                 true
             }
@@ -136,9 +160,13 @@ impl Elector {
         let began = Instant::now();
         let parameters = PostParams::default();
         let lease = match self.election.next(began, Timestamp::now()) {
-            Move::Wait => return Ok(()),
-            Move::Create(lease) => self.server.ask(ELECTING, self.leases.create(&parameters, &lease)).await,
-            Move::Replace(lease) => {
+            Move::Wait => return self.add_states().await,
+            Move::Create(mut lease) => {
+                self.kept.put(&mut lease);
+                self.server.ask(ELECTING, self.leases.create(&parameters, &lease)).await
+            }
+            Move::Replace(mut lease) => {
+                self.kept.put(&mut lease);
                 self.server.ask(ELECTING, self.leases.replace(&self.name, &parameters, &lease)).await
             }
         };
@@ -148,6 +176,18 @@ impl Elector {
             }
         })?;
         self.election.wrote(lease, began);
+        Ok(())
+    }
+
+    /// Adds states to the Lease of another process, whose holder and times stay as they are.
+    async fn add_states(&mut self) -> Result<(), Failure> {
+        let Some(lease) = self.election.seen().and_then(|lease| self.kept.added(lease)) else {
+            return Ok(());
+        };
+        let parameters = PostParams::default();
+        let replaced = self.leases.replace(&self.name, &parameters, &lease);
+        let lease = self.server.ask(ELECTING, replaced).await?;
+        self.election.read(Some(lease), Instant::now());
         Ok(())
     }
 

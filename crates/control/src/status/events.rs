@@ -20,6 +20,7 @@ use kube::api::PostParams;
 use observe::Registry;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::notice::{Notice, Notices};
 use super::server::{Backoff, Failure, Server};
 use super::writer::{Programmed, changed};
 use crate::names::ObjectRef;
@@ -66,6 +67,7 @@ pub(super) struct Teller {
     sync: bool,
     metrics: Arc<Registry>,
     news: News,
+    notices: Notices,
     bucket: Bucket,
     /// The last reason for which the API server refused an Event.
     refusal: Option<String>,
@@ -73,23 +75,37 @@ pub(super) struct Teller {
 
 impl Teller {
     /// Creates a publisher. `instance` identifies this process. Without `sync`, only problems are published.
-    pub(super) fn new(server: Server, instance: String, sync: bool, metrics: Arc<Registry>) -> Self {
+    pub(super) fn new(
+        server: Server,
+        instance: String,
+        sync: bool,
+        metrics: Arc<Registry>,
+        notices: Notices,
+    ) -> Self {
         let instance = cut(instance, INSTANCE_BYTES_MAX);
         let bucket = Bucket::new(Instant::now());
-        Self { server, instance, sync, metrics, news: News::default(), bucket, refusal: None }
+        Self { server, instance, sync, metrics, news: News::default(), notices, bucket, refusal: None }
     }
 
     /// Publishes Events about newly served Ingresses, and about all problems that have not been published.
     pub(super) async fn run(&mut self, mut programmed: Programmed) {
         self.news.skip_served();
+        self.notices.skip();
         let mut backoff = Backoff::default();
         programmed.mark_changed();
         loop {
             if self.news.waiting.is_empty() {
-                changed(&mut programmed).await;
-                sleep(SPACING).await;
-                self.listen(&mut programmed);
+                tokio::select! {
+                    () = changed(&mut programmed) => {
+                        sleep(SPACING).await;
+                        self.listen(&mut programmed);
+                    }
+                    notice = self.notices.next() => self.take(notice, &programmed),
+                }
                 continue;
+            }
+            while let Some(notice) = self.notices.waiting() {
+                self.take(notice, &programmed);
             }
             sleep_until(self.bucket.ready_at()).await;
             if programmed.has_changed().unwrap_or(false) {
@@ -111,6 +127,16 @@ impl Teller {
         let Some(translation) = translation else { return };
         let dropped = self.news.take(&translation, self.sync, Instant::now());
         self.metrics.events_dropped(dropped);
+    }
+
+    /// Queues the Event of a notice.
+    fn take(&mut self, notice: Notice, programmed: &Programmed) {
+        let event = programmed.borrow().as_ref().and_then(|served| EventContent::of_notice(notice, served));
+        if self.news.waiting.len() < WAITING_MAX {
+            self.news.waiting.extend(event);
+        } else {
+            self.metrics.events_dropped(1);
+        }
     }
 
     async fn publish(&mut self, told: &EventContent) -> Result<(), Failure> {
@@ -147,6 +173,8 @@ struct EventContent {
     note: String,
     /// The problem's hash; none if the Event does not report a problem.
     problem: Option<u64>,
+    /// Whether somebody should look.
+    is_warning: bool,
 }
 
 impl News {
@@ -223,12 +251,38 @@ impl EventContent {
         let object = problem.object.clone()?;
         let uid = problem.uid.clone().or_else(|| uid_of(&object, translation))?;
         let note = cut(problem.message.clone(), NOTE_BYTES_MAX);
-        Some(Self { object, uid, reason: problem.reason.as_str(), note, problem: Some(hash) })
+        Some(Self {
+            object,
+            uid,
+            reason: problem.reason.as_str(),
+            note,
+            problem: Some(hash),
+            is_warning: true,
+        })
     }
 
     fn of_served(ingress: &Sourced<Ingress>, uid: &str) -> Self {
         let note = "Programmed: every worker serves it".to_owned();
-        Self { object: ingress.reference(), uid: uid.to_owned(), reason: "Sync", note, problem: None }
+        Self {
+            object: ingress.reference(),
+            uid: uid.to_owned(),
+            reason: "Sync",
+            note,
+            problem: None,
+            is_warning: false,
+        }
+    }
+
+    /// The Event of a notice; none for an Ingress that is not served.
+    fn of_notice(notice: Notice, served: &Translation) -> Option<Self> {
+        let Notice { ingress, reason, note, is_warning } = notice;
+        let object = ObjectRef {
+            kind: Ingress::KIND,
+            namespace: ingress.namespace.clone(),
+            name: ingress.name.clone(),
+        };
+        let uid = uid_of(&object, served)?;
+        Some(Self { object, uid, reason, note: cut(note, NOTE_BYTES_MAX), problem: None, is_warning })
     }
 
     fn event(&self, instance: &str, now: Timestamp) -> Event {
@@ -236,10 +290,8 @@ impl EventContent {
         let namespace = Some(namespace.clone()).filter(|namespace| !namespace.is_empty());
         // The API's rule: "Cluster scoped objects will publish events in the "default" namespace."
         let of_event = namespace.clone().unwrap_or_else(|| "default".to_owned());
-        let (type_, action) = match self.problem {
-            Some(_) => ("Warning", "Translate"),
-            None => ("Normal", "Program"),
-        };
+        let type_ = if self.is_warning { "Warning" } else { "Normal" };
+        let action = if self.problem.is_some() { "Translate" } else { "Program" };
         Event {
             metadata: ObjectMeta {
                 namespace: Some(of_event),

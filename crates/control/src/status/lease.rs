@@ -69,6 +69,11 @@ impl Election {
         self.seen.as_ref().and_then(|seen| holder(&seen.lease))
     }
 
+    /// The Lease that was last read or written.
+    pub(super) fn seen(&self) -> Option<&Lease> {
+        self.seen.as_ref().map(|seen| &seen.lease)
+    }
+
     /// Records the Lease that was read; none if it does not exist.
     pub(super) fn read(&mut self, lease: Option<Lease>, now: Instant) {
         let Some(lease) = lease else {

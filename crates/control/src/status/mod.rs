@@ -13,7 +13,9 @@ mod elector;
 mod events;
 mod gateway;
 mod ingress;
+mod kept;
 mod lease;
+mod notice;
 mod publish_address;
 mod server;
 #[cfg(test)]
@@ -25,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use observe::Registry;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -35,9 +37,13 @@ use elector::Elector;
 use events::Teller;
 use gateway::GatewayWriter;
 use ingress::Writer;
+use kept::Kept;
+use notice::Notices;
 use publish_address::PublishAddress;
 use server::Server;
 
+pub use kept::KeptState;
+pub use notice::Notice;
 pub use publish_address::ThisPod;
 pub use writer::Programmed;
 
@@ -109,7 +115,17 @@ impl Default for StatusOptions {
 #[derive(Debug)]
 pub struct Keeper {
     stop: oneshot::Sender<()>,
+    leading: watch::Receiver<bool>,
     task: JoinHandle<()>,
+}
+
+/// Inputs beside translations, of which something is written.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// States that are kept in the Lease.
+    pub kept: Option<Arc<dyn KeptState>>,
+    /// Events that do not follow from the configuration.
+    pub notices: Option<mpsc::Receiver<Notice>>,
 }
 
 /// Starts to write. Nothing is written before the first translation that every worker serves.
@@ -120,13 +136,21 @@ pub fn spawn(
     options: StatusOptions,
     programmed: Programmed,
     metrics: Arc<Registry>,
+    beside: Beside,
 ) -> Keeper {
     let (stop, stopping) = oneshot::channel();
-    let duty = Duty::new(connection, options, programmed, metrics);
-    Keeper { stop, task: tokio::spawn(duty.run(stopping)) }
+    let duty = Duty::new(connection, options, programmed, metrics, beside);
+    let leading = duty.leading.subscribe();
+    Keeper { stop, leading, task: tokio::spawn(duty.run(stopping)) }
 }
 
 impl Keeper {
+    /// Whether this process writes objects: as the leader, or alone without an election. Without
+    /// `--update-status` no process does.
+    pub fn leading(&self) -> watch::Receiver<bool> {
+        self.leading.clone()
+    }
+
     /// Stops writing. A leader clears the status, if the options request it and no other replica runs, and
     /// releases the Lease. This takes a few seconds at most, even if the API server is unavailable.
     pub async fn stop(mut self) {
@@ -135,6 +159,13 @@ impl Keeper {
         if timeout(STOP_MAX, &mut self.task).await.is_err() {
             self.task.abort();
         }
+    }
+}
+
+impl Keeper {
+    /// Stops writing at once, since another process does it in this one's place.
+    pub fn abandon(self) {
+        self.task.abort();
     }
 }
 
@@ -161,6 +192,25 @@ struct Duty {
     writer: Writer,
     gateway_writer: GatewayWriter,
     teller: Teller,
+    kept: Kept,
+    /// Whether this process writes objects.
+    leading: watch::Sender<bool>,
+}
+
+/// Tells that this process writes objects, until it is dropped.
+struct Leading<'d>(&'d watch::Sender<bool>);
+
+impl<'d> Leading<'d> {
+    fn new(leading: &'d watch::Sender<bool>) -> Self {
+        leading.send_replace(true);
+        Self(leading)
+    }
+}
+
+impl Drop for Leading<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
 }
 
 impl Duty {
@@ -169,6 +219,7 @@ impl Duty {
         options: StatusOptions,
         programmed: Programmed,
         metrics: Arc<Registry>,
+        beside: Beside,
     ) -> Self {
         let server = Server::new(connection.client.clone());
         let options = StatusOptions { interval: options.interval.max(INTERVAL_MIN), ..options };
@@ -177,8 +228,9 @@ impl Duty {
         let writer = Writer::new(server.clone(), options.interval);
         let gateway_writer =
             GatewayWriter::new(server.clone(), connection.versions.clone(), options.interval);
-        let teller =
-            Teller::new(server.clone(), identity(&options), options.sync_events, Arc::clone(&metrics));
+        let notices = Notices::new(beside.notices);
+        let (instance, sync) = (identity(&options), options.sync_events);
+        let teller = Teller::new(server.clone(), instance, sync, Arc::clone(&metrics), notices);
         Self {
             server,
             options,
@@ -189,6 +241,8 @@ impl Duty {
             writer,
             gateway_writer,
             teller,
+            kept: Kept(beside.kept),
+            leading: watch::Sender::new(false),
         }
     }
 
@@ -223,7 +277,8 @@ impl Duty {
         let lease = NsName::new(&*self.namespace, &*self.options.election_id);
         let ttl = self.options.election_ttl.max(Duration::from_secs(1));
         let me = identity(&self.options);
-        let mut elector = Elector::new(self.server.clone(), lease, me, ttl, Arc::clone(&self.metrics));
+        let (server, metrics) = (self.server.clone(), Arc::clone(&self.metrics));
+        let mut elector = Elector::new(server, lease, me, ttl, metrics, self.kept.clone());
         let leading = elector.leading();
         tokio::select! {
             _ = &mut stopping => {}
@@ -250,6 +305,7 @@ impl Duty {
     async fn lead(&mut self) {
         self.writer.forget();
         self.gateway_writer.forget();
+        let _leading = Leading::new(&self.leading);
         let (found, addresses) = watch::channel(None);
         tokio::join!(
             self.publish_address.follow(&self.server, found),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::inputs::Input;
+use crate::acme::Held;
 use crate::index::{Index, Store};
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource, Secret, Service, Sourced};
@@ -25,6 +26,7 @@ pub(super) struct Seen {
     services: Vec<Arc<Sourced<Service>>>,
     slices: Vec<Arc<Sourced<EndpointSlice>>>,
     endpoints: Vec<Arc<Sourced<Endpoints>>>,
+    acme: Arc<Held>,
     rest: Option<Rest>,
 }
 
@@ -60,6 +62,11 @@ impl Seen {
             let service = slice.service_name().map(|name| NsName::new(slice.namespace(), name));
             changes.extend(service.map(Input::Service));
         });
+        let held = options.acme.held();
+        if !Arc::ptr_eq(&held, &self.acme) {
+            changes.extend(held.differences(&self.acme).into_iter().map(|host| Input::Acme(host.to_owned())));
+            self.acme = held;
+        }
         let rest = &mut self.rest;
         let same = rest.as_ref().filter(|rest| {
             // If the clock was set back, a value may have been made for a time that is now in the future.

@@ -6,20 +6,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::overload::Priority;
 use model::template::Template;
 use model::{
     Abuse, AddressSet, Alias, ApiKeys, AppProtocol, AuthzCheck, BasicAuth, Block, CachePolicy, CanaryRules,
     Certificate, CertificateInfo, CipherSuite, ClientAuth, ClientCertificate, ClientLimits, ClientPlaces,
-    ConnectionHeader, Cors, ExternalCheck, Files, Firewall, HostName, Jwt, MirrorCopy, Networks, Oidc,
-    Overload, PathMatch, ProcessorPolicy, RequestFilter, RequestQuota, RetryPolicy, Satisfy, SlashRedirect,
-    Timeouts, TlsRedirect, Tracing, Transfer, UpstreamHead, UpstreamTls,
+    ConnectionHeader, Cors, DirectResponse, ExternalCheck, Files, Firewall, HostName, Jwt, Maintenance,
+    MirrorCopy, Networks, Oidc, Overload, PathMatch, ProcessorPolicy, RequestFilter, RequestQuota,
+    RetryPolicy, Rollout, Satisfy, Share, SlashRedirect, Timeouts, TlsRedirect, Tracing, Transfer,
+    UpstreamHead, UpstreamTls,
 };
 
 use super::snippet::{OfHost, OwnErrors, PassDraft};
 use super::upstream_protocol::UpstreamDraft;
 use super::value::Parsed;
+use crate::acme::Answer;
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Problem, SourceLocation};
 
@@ -71,6 +74,8 @@ pub(super) struct TlsClaim {
     /// TLS 1.2 suites to offer; none for those of the settings.
     pub(super) ciphers: Option<Vec<CipherSuite>>,
     pub(super) prefer_server_ciphers: Option<bool>,
+    /// Requests are taken before the handshake is complete; none for what the settings say.
+    pub(super) early_data: Option<bool>,
     /// Connections are forwarded to an endpoint without being decrypted.
     pub(super) passthrough: Option<PassthroughClaim>,
     /// TLS towards endpoints, for routes of the host that do not configure it themselves.
@@ -94,6 +99,16 @@ pub(super) struct CertificateClaim {
     pub(super) told: Option<HostCertificate>,
     /// The reason why it cannot be used, or a remark.
     pub(super) problem: Option<Problem>,
+    /// The certificate is obtained by Forebay; none where it is not.
+    pub(super) acme: Option<AcmeClaim>,
+}
+
+/// A certificate that Forebay obtains for an object's host.
+pub(super) struct AcmeClaim {
+    /// The object that asks for the certificate.
+    pub(super) place: SourceLocation,
+    /// The answer to the challenge of an order in progress.
+    pub(super) answer: Option<Answer>,
 }
 
 /// A certificate of a host. Unusable certificates are listed too, because users who monitor expiry have to
@@ -155,6 +170,11 @@ pub(super) struct DraftRoute {
     pub(super) overload: Option<Arc<Overload>>,
     pub(super) priority: Priority,
     pub(super) mirror: Option<MirrorDraft>,
+    /// Services that serve while the backend is out of use.
+    pub(super) fallback: Option<FallbackDraft>,
+    /// An answer that replaces the backend.
+    pub(super) respond: Option<DirectResponse>,
+    pub(super) maintenance: Option<Arc<Maintenance>>,
     /// Files that replace the backend. The prefix to remove from paths is added with the path.
     pub(super) files: Option<Files>,
     pub(super) slash_redirect: SlashRedirect,
@@ -196,6 +216,8 @@ pub(super) struct CanaryDraft {
     /// The value that names the backend.
     pub(super) place: SourceLocation,
     pub(super) rules: CanaryRules,
+    /// Shares over a time, in place of the weight.
+    pub(super) rollout: Option<Arc<Rollout>>,
     /// The mainline's affinity applies to the canary too.
     pub(super) is_sticky: bool,
 }
@@ -309,6 +331,16 @@ pub(super) struct AuthOfHost {
 pub(super) struct MirrorDraft {
     pub(super) service: AuthService,
     pub(super) copy: Arc<MirrorCopy>,
+    pub(super) share: Share,
+}
+
+/// Services that serve while the backend of a route is out of use.
+#[derive(Clone, Debug)]
+pub(super) struct FallbackDraft {
+    /// The Services, the preferred one first.
+    pub(super) services: Vec<NamedPort>,
+    /// Time for which a Service has to be in use again before it is preferred.
+    pub(super) recovery: Duration,
 }
 
 /// The service that a URL names.
@@ -397,6 +429,9 @@ impl DraftRoute {
             overload: None,
             priority: Priority::default(),
             mirror: None,
+            fallback: None,
+            respond: None,
+            maintenance: None,
             files: None,
             slash_redirect: SlashRedirect::default(),
             filters: Vec::new(),

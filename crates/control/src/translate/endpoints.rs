@@ -151,7 +151,7 @@ impl Inputs<'_> {
             Some(endpoints) if endpoints.is_empty() => Found::Faulty(
                 Severity::Warning,
                 Reason::Missing,
-                format!("has no ready endpoints at port {wanted}: {outcome}"),
+                format!("has no ready endpoints at port {wanted}{}: {outcome}", self.names_in_slices(name)),
             ),
             Some(endpoints) => Found::Endpoints(endpoints),
             None => Found::Faulty(
@@ -161,6 +161,16 @@ impl Inputs<'_> {
                     "nothing says where its Pods are; give an EndpointSlice, or --endpoints {name}=HOST:PORT"
                 ),
             ),
+        }
+    }
+
+    /// A remark about slices that hold names, for messages.
+    fn names_in_slices(&self, name: &NsName) -> &'static str {
+        let has_names = self.slices(name).iter().any(|slice| slice.address_type.as_deref() == Some("FQDN"));
+        if has_names {
+            " (an EndpointSlice of addressType FQDN is skipped, as kube-proxy does; a Service of type ExternalName has names)"
+        } else {
+            ""
         }
     }
 

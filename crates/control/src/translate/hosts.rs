@@ -10,6 +10,7 @@
 mod auth_services;
 mod canaries;
 mod errors;
+mod fallback;
 mod guests;
 mod locations;
 mod passes;
@@ -28,9 +29,10 @@ use model::{
 use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
 use super::clusters::ClusterQueries;
 use super::ownership::Terms;
-use super::sign_in;
+use super::{acme, sign_in};
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
+pub(super) use fallback::several;
 pub(super) use routes::files_of;
 use terms::HostTerms;
 
@@ -47,6 +49,8 @@ pub(super) struct Merged {
     pub(super) terms: Option<Arc<Terms>>,
     /// The number of the claim with the aliases of the host.
     pub(super) aliases_by: Option<usize>,
+    /// Forebay obtains the certificate of the host.
+    pub(super) is_obtained: bool,
 }
 
 /// The properties that a host without TLS of its own inherits from the wildcard that matches its name.
@@ -155,6 +159,7 @@ pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<Hos
         problems: canaries.iter().map(problem).collect(),
         terms: None,
         aliases_by: None,
+        is_obtained: false,
     }
 }
 
@@ -217,6 +222,10 @@ struct Merge<'m, 'c, 'a> {
     www_redirect: Option<(u16, SourceLocation)>,
     /// The certificate covers that name too.
     covers_www: bool,
+    /// Forebay obtains the certificate.
+    is_obtained: bool,
+    /// The route that answers the challenge of an order in progress.
+    challenge: Option<(Route, RouteOrigin)>,
     /// The drafts of all routes.
     drafts: Vec<Declared>,
     /// The rules at which an auth service may be found.
@@ -284,6 +293,8 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             app_root_by: (0, String::new()),
             www_redirect: None,
             covers_www: false,
+            is_obtained: false,
+            challenge: None,
             drafts: Vec::new(),
             asked_here: Vec::new(),
             routes: Vec::new(),
@@ -306,10 +317,16 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             self.tls.certificate.clone_from(&certificate.shown);
             self.certificates.extend(certificate.told.clone());
             self.problems_of_certificates.extend(certificate.problem.clone());
+            if let Some(acme) = &certificate.acme {
+                self.is_obtained = true;
+                self.tls.challenge = acme::certificate(acme);
+                self.challenge = acme::route(self.name, acme);
+            }
         }
         self.terms.denials.extend_from_slice(&claim.denials);
         self.terms.upstream_tls = self.terms.upstream_tls.take().or_else(|| tls.upstream.clone());
         self.tls.ciphers = self.tls.ciphers.take().or_else(|| tls.ciphers.clone());
+        self.tls.early_data = self.tls.early_data.or(tls.early_data);
         self.tls.prefer_server_ciphers = self.tls.prefer_server_ciphers.or(tls.prefer_server_ciphers);
         self.declare_client_auth(claim);
         self.declare_app_root(claim);
@@ -501,13 +518,17 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         problems.extend(self.problems_of_certificates);
         problems.extend(self.clusters.take_problems());
         let (mut routes, mut origins) = (self.routes, self.origins);
+        if let Some((route, origin)) = self.challenge {
+            acme::add(route, origin, &mut routes, &mut origins);
+        }
         let taken = sign_in::add_endpoints(&mut routes, &mut origins);
         problems.extend(taken.into_iter().map(|taken| taken.problem(self.name)));
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
         let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };
         let (certificates, aliases_by) = (self.certificates, self.aliases_by);
-        Merged { host, www, origins, certificates, problems, terms, aliases_by }
+        let is_obtained = self.is_obtained;
+        Merged { host, www, origins, certificates, problems, terms, aliases_by, is_obtained }
     }
 }
 
@@ -533,6 +554,7 @@ mod tests {
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),
+            fallback: None,
         };
         Arc::new(Route::new(path, Action::Forward(forward), Arc::default()))
     }

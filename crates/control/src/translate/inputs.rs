@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::memo::{Numbers, Revisions};
+use crate::acme::HostState;
 use crate::index::{GatewayStores, Index};
 use crate::names::NsName;
 use crate::objects::{ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Secret, Service, Sourced};
@@ -26,6 +27,8 @@ pub(super) enum Input {
     Service(NsName),
     /// The addresses of an external name.
     Name(String),
+    /// The certificate that is obtained for a host.
+    Acme(String),
 }
 
 /// The inputs on which queries depend, stored from one translation to the next.
@@ -148,6 +151,12 @@ impl<'a> Inputs<'a> {
         let is_used = |address: &IpAddr| address.is_ipv4() || !self.leaves_out_ipv6.get();
         let resolved = self.resolved.get(name)?.as_ref();
         Some(resolved.map(|all| all.iter().copied().filter(is_used).collect()).map_err(String::as_str))
+    }
+
+    /// The state of the certificate that is obtained for a host; none before there is anything.
+    pub(super) fn acme(&self, host: &str) -> Option<Arc<HostState>> {
+        self.read(Input::Acme(host.to_owned()));
+        self.options.acme.held().get(host).cloned()
     }
 
     /// Records that the current query has another value from this second since 1970 on, if the second is in

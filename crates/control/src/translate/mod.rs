@@ -11,6 +11,7 @@
 //!
 //! Never in here: IO, clocks.
 
+mod acme;
 mod backend_settings;
 mod certificates;
 mod changes;
@@ -46,6 +47,7 @@ use std::time::SystemTime;
 
 use model::Model;
 
+use crate::acme::Wanted as WantedCertificates;
 use crate::geoip::Wanted;
 use crate::index::Index;
 use crate::names::NsName;
@@ -84,6 +86,8 @@ pub struct Translation {
     pub certificates: Vec<HostCertificate>,
     /// The results for the status of the Gateway API's objects.
     pub gateway: GatewayReport,
+    /// The certificates to obtain.
+    pub acme: WantedCertificates,
     /// The databases of addresses that the settings ask for. Their driver puts them into the model.
     pub geoip: Wanted,
     /// The second since 1970 from which the same objects have another translation, because a certificate

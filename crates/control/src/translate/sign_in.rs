@@ -55,6 +55,9 @@ pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<Rout
             Some((Arc::new(route(&routes[of], endpoint, has_expressions)?), origins[of].clone()))
         })
         .collect();
+    if routes.iter().any(|route| has_sign_in(route)) {
+        routes.iter_mut().filter(|route| !has_sign_in(route)).for_each(hide_sessions);
+    }
     let (first, first_origins): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     routes.splice(0..0, first);
     origins.splice(0..0, first_origins);
@@ -105,6 +108,15 @@ fn holder<'r>(routes: &'r [Arc<Route>], path: &str) -> Option<&'r Route> {
     let length = |route: &&Arc<Route>| (route.path.kind() == PathKind::Exact, route.path.path().len());
     let found = routes.iter().find(matches).or_else(|| routes.iter().filter(takes).max_by_key(length));
     found.map(|route| &**route)
+}
+
+fn has_sign_in(route: &Route) -> bool {
+    route.access.as_ref().is_some_and(|access| access.oidc.is_some())
+}
+
+/// Has the endpoint of a route get no cookies of sessions, which begin at other routes of the host.
+fn hide_sessions(route: &mut Arc<Route>) {
+    Arc::make_mut(route).access.get_or_insert_default().hides_sessions = true;
 }
 
 /// Whether two sign-ins have the same sessions, so that either can serve the endpoints of both.

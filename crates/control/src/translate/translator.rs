@@ -25,6 +25,7 @@ use super::inputs::{Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
 use super::ownership::{HostsOfIngresses, OfIngresses, Terms};
 use super::{Translation, replicas, streams};
+use crate::acme;
 use crate::index::Index;
 use crate::names::NsName;
 use crate::objects::{ConfigMap, Ingress, Resource, Sourced};
@@ -83,6 +84,8 @@ struct HostPiece {
     terms: Option<Arc<Terms>>,
     /// The Ingress that declares the aliases of the host.
     aliases_by: Option<u32>,
+    /// Forebay obtains the certificate of the host.
+    is_obtained: bool,
 }
 
 /// A result that exists once: the listeners of TCP and UDP services, or the replicas that share the cache and
@@ -307,7 +310,7 @@ impl HostPiece {
         merged: Merged,
         old: Option<&Self>,
     ) -> Self {
-        let Merged { host, www, origins, certificates, problems, terms, aliases_by: _ } = merged;
+        let Merged { host, www, origins, certificates, problems, terms, aliases_by: _, is_obtained } = merged;
         let known = old.filter(|old| *old.origins == *origins);
         let www = www.map(|(www, origin)| {
             let before = old.and_then(|old| Some(&old.www.as_ref()?.0));
@@ -324,6 +327,7 @@ impl HostPiece {
             problems: problems.into(),
             terms,
             aliases_by: None,
+            is_obtained,
         }
     }
 }
@@ -426,6 +430,7 @@ impl Made<'_> {
             missing_services: BTreeSet::new(),
             certificates: self.certificates(),
             gateway: GatewayReport::default(),
+            acme: self.acme(),
             geoip: self.global.value(ONLY).global.geoip.wanted.clone(),
             valid_until: None,
         }
@@ -567,6 +572,13 @@ impl Made<'_> {
         let others = self.ingresses.all().filter(|ingress| ingress.class == Class::Other).count();
         let count = ("Ingress of another class".to_owned(), others);
         if others > 0 { Skipped::from([count]) } else { Skipped::new() }
+    }
+
+    fn acme(&self) -> acme::Wanted {
+        let settings = self.global.value(ONLY).global.acme.settings.clone();
+        let hosts = self.hosts().filter(|piece| piece.is_served && piece.is_obtained);
+        let hosts = hosts.map(|piece| piece.host.name.to_string()).collect();
+        acme::Wanted { settings, hosts, revision: self.options.acme.held().revision }
     }
 
     fn certificates(&self) -> Vec<HostCertificate> {

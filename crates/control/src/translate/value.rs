@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ipnet::IpNet;
-use model::{Balance, ConnectionHeader, RetryOn, TlsVersions};
+use model::{Balance, ConnectionHeader, Http3, RetryOn, TlsVersions};
 
 use crate::options::parse_network;
 
@@ -40,6 +40,16 @@ pub(super) fn on_off(text: &str) -> Parsed<bool> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(format!("{text:?} is neither \"on\" nor \"off\"")),
+    }
+}
+
+/// Whether HTTP/3 is served, and whom responses tell of it.
+pub(super) fn http3(text: &str) -> Parsed<Http3> {
+    match text.trim() {
+        "auto" => Ok(Http3::Auto),
+        "on" => Ok(Http3::On),
+        "off" => Ok(Http3::Off),
+        _ => Err(format!("{text:?} is none of \"auto\", \"on\" and \"off\"")),
     }
 }
 

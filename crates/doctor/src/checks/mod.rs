@@ -7,6 +7,7 @@ mod outgoing;
 
 pub(crate) mod abuse;
 pub(crate) mod affinity;
+pub(crate) mod certificates;
 pub(crate) mod clients;
 pub(crate) mod connections;
 pub(crate) mod guard;
@@ -22,4 +23,5 @@ pub(crate) mod shared_limits;
 mod subject;
 pub(crate) mod throttling;
 pub(crate) mod traffic;
+pub(crate) mod udp;
 pub(crate) mod workers;

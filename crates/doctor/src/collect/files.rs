@@ -13,6 +13,7 @@ pub(super) const PATHS: &[&str] = &[
     "proc/net/netstat",
     "proc/net/route",
     "proc/net/snmp",
+    "proc/net/snmp6",
     "proc/net/sockstat",
     "proc/net/sockstat6",
     "proc/net/softnet_stat",

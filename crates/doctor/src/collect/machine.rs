@@ -14,6 +14,7 @@ use super::sock_diag::{self, Question};
 use super::{CollectError, cgroups, fdb, files};
 use crate::read::cgroups::quota_of_process;
 use crate::read::sockets::Groups;
+use crate::read::udp;
 use crate::sample::{Absence, HOST_CLOSED, NamespaceOwner, PERMISSION_DENIED, Sample};
 use crate::sockets::{SocketGroup, State};
 
@@ -78,6 +79,7 @@ impl Machine {
             let path = format!("proc/sys/{parameter}");
             put(sample, &path, &format!("/{path}"));
         }
+        read_udp_sockets(sample);
         let listening = read_sockets(sample);
         sample.taken.pids = match self.pid {
             Some(pid) => processes::tree(pid),
@@ -171,6 +173,17 @@ fn read_sockets(sample: &mut Sample) -> BTreeSet<u32> {
         }
     }
     listening
+}
+
+/// Reads the UDP sockets that have no peer: those of clients would have their addresses.
+fn read_udp_sockets(sample: &mut Sample) {
+    let [v4, v6] = ["proc/net/udp", "proc/net/udp6"].map(|path| read(&at(path)));
+    // A kernel without IPv6 has only the first.
+    let text = v4.and_then(|v4| {
+        let sockets = udp::parse(&[v4, v6.unwrap_or_default()].concat());
+        serde_json::to_string(&sockets).map_err(|error| Absence::Unreadable(error.to_string()))
+    });
+    sample.put("forebay/udp-sockets.json", text);
 }
 
 fn groups(owners: &Owners, listening: &mut BTreeSet<u32>) -> io::Result<Vec<SocketGroup>> {

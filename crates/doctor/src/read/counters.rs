@@ -14,6 +14,13 @@ pub(crate) fn tcp(sample: &Sample, name: &str) -> Result<u64, Unknown> {
     counter(sample, "proc/net/snmp", "Tcp", name)
 }
 
+/// A counter of `Udp` in `/proc/net/snmp`, with that of IPv6 where there is one.
+pub(crate) fn udp(sample: &Sample, name: &str) -> Result<u64, Unknown> {
+    let v4 = counter(sample, "proc/net/snmp", "Udp", name)?;
+    let v6 = sample.text("proc/net/snmp6").ok().and_then(|text| find_v6(text, &format!("Udp6{name}")));
+    Ok(v4 + v6.unwrap_or(0))
+}
+
 fn counter(sample: &Sample, path: &str, protocol: &str, name: &str) -> Result<u64, Unknown> {
     let text = sample.text(path)?;
     find(text, protocol, name).ok_or_else(|| Unknown(say!("/{} has no {} {}", path, protocol, name)))
@@ -24,6 +31,12 @@ fn find(text: &str, protocol: &str, name: &str) -> Option<u64> {
     let (names, values) = (lines.next()?, lines.next()?);
     let (_, value) = names.split(' ').zip(values.split(' ')).find(|(known, _)| *known == name)?;
     value.parse().ok()
+}
+
+/// In `/proc/net/snmp6` each counter has a line with its name and its value.
+fn find_v6(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+    lines.find(|rest| rest.starts_with([' ', '\t']))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -37,5 +50,15 @@ mod tests {
             (find(text, "TcpExt", "B"), find(text, "Tcp", "A"), find(text, "Tcp", "B")),
             (Some(2), Some(3), None)
         );
+    }
+
+    #[test]
+    fn both_families_are_added() {
+        let mut sample = Sample::default();
+        sample.put("proc/net/snmp", Ok("Udp: InErrors RcvbufErrors\nUdp: 5 2\n".into()));
+        assert_eq!(udp(&sample, "RcvbufErrors"), Ok(2));
+        let v6 = "Udp6RcvbufErrorsOther           \t9\nUdp6RcvbufErrors                \t3\n";
+        sample.put("proc/net/snmp6", Ok(v6.into()));
+        assert_eq!(udp(&sample, "RcvbufErrors"), Ok(5));
     }
 }

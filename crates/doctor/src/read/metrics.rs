@@ -22,6 +22,8 @@ macro_rules! metrics {
 metrics! {
     ABUSE_ACTIONS: "forebay_abuse_actions_total";
     ABUSE_CLIENTS: "forebay_abuse_clients";
+    ACME_CERTIFICATES: "forebay_acme_certificates";
+    CERTIFICATES_ENDING: "forebay_certificates_ending";
     CONNECTIONS_TOTAL: "nginx_ingress_controller_nginx_process_connections_total";
     GUARD_LEVEL: "forebay_guard_level";
     GUARD_SPARE: "forebay_guard_spare_descriptor_total";

@@ -15,4 +15,5 @@ pub(crate) mod processes;
 pub(crate) mod prometheus;
 pub(crate) mod routes;
 pub(crate) mod sockets;
+pub(crate) mod udp;
 pub(crate) mod usage;

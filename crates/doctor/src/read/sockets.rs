@@ -134,7 +134,7 @@ fn parse(line: &str) -> Option<Socket> {
     Some(Socket { local, remote, state, queued, backlog: 0, segments: None })
 }
 
-fn address(text: &str) -> Option<SocketAddr> {
+pub(super) fn address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
     let words: Option<Vec<[u8; 4]>> = (0..address.len() / 8)

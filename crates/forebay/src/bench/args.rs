@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::bench::generator::Protocol;
 use clap::{Args, ValueEnum};
 
 use super::target::{Header, Resolve};
@@ -64,10 +65,13 @@ pub(crate) struct Load {
     #[arg(long, value_enum, value_name = "on|off", default_value_t = Switch::On, hide_possible_values = true)]
     pub(crate) keep_alive: Switch,
     /// Use HTTP/2: by ALPN over TLS, with prior knowledge in clear.
-    #[arg(long)]
+    #[arg(long, group = "multiplexed")]
     pub(crate) http2: bool,
-    /// Concurrent requests per HTTP/2 connection.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "http2", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Use HTTP/3, over QUIC; only for https:// URLs.
+    #[arg(long, group = "multiplexed")]
+    pub(crate) http3: bool,
+    /// Concurrent requests per connection of HTTP/2 or HTTP/3.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "multiplexed", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) streams: u16,
     /// Trust any certificate.
     #[arg(long)]
@@ -84,6 +88,17 @@ pub(crate) struct Load {
     /// Method [default: GET, or POST where there is a body].
     #[arg(long, value_name = "METHOD")]
     pub(crate) method: Option<http::Method>,
+}
+
+impl Load {
+    /// The version of HTTP, with this number of concurrent requests per connection where it has them.
+    pub(crate) fn protocol(&self, streams: usize) -> Protocol {
+        match (self.http2, self.http3) {
+            (_, true) => Protocol::Http3 { streams },
+            (true, _) => Protocol::Http2 { streams },
+            _ => Protocol::Http1,
+        }
+    }
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

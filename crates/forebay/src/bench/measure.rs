@@ -86,7 +86,7 @@ pub(crate) struct LatencyUs {
 pub(crate) struct PhasesUs {
     /// Resolving the name, which was done once.
     pub(crate) dns: Option<f64>,
-    /// Duration of the TCP handshake.
+    /// Duration of the TCP handshake, or of all of QUIC's.
     pub(crate) connect: Option<f64>,
     /// TLS handshake, after the TCP handshake.
     pub(crate) tls: Option<f64>,
@@ -146,8 +146,9 @@ impl Subject {
             connections == u64::from(load.connections),
             "this process may not have more than {connections} connections (ulimit -n)"
         );
+        ensure!(!load.http3 || target.is_tls, "{url} is not https://, and HTTP/3 needs TLS");
         let mut addresses = target.addresses(&load.resolve)?;
-        let left_out = addresses.keep_reachable()?;
+        let left_out = if load.http3 { addresses.keep_one_family() } else { addresses.keep_reachable()? };
         let body = load.body.as_deref().map(read).transpose()?.unwrap_or_default();
         let default_method = if body.is_empty() { "GET" } else { "POST" };
         let is_host = |name: &str| name.eq_ignore_ascii_case("host");
@@ -157,7 +158,7 @@ impl Subject {
         let streams = if one_each { 1 } else { load.streams.into() };
         let plan = Plan {
             targets: addresses.all,
-            protocol: if load.http2 { Protocol::Http2 { streams } } else { Protocol::Http1 },
+            protocol: load.protocol(streams),
             tls: if target.is_tls { Some(tls(&target.host, load.insecure)?) } else { None },
             host: host.unwrap_or(target.authority),
             path: target.path,
@@ -193,8 +194,14 @@ impl Subject {
                 None => bail!("cannot connect to {}: no answer in {:.1?}", plan.targets[0], outcome.elapsed),
             }
         }
-        if matches!(plan.protocol, Protocol::Http2 { .. }) && is_malformed(&outcome) {
-            bail!("{} does not speak HTTP/2", plan.targets[0]);
+        match plan.protocol {
+            Protocol::Http2 { .. } if is_malformed(&outcome) => {
+                bail!("{} does not speak HTTP/2", plan.targets[0]);
+            }
+            Protocol::Http3 { .. } if is_malformed(&outcome) => {
+                bail!("{} does not speak HTTP/3", plan.targets[0]);
+            }
+            _ => {}
         }
         Ok(Measured { measurement: self.measurement(&outcome, round), outcome })
     }

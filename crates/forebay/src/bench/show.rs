@@ -39,6 +39,7 @@ pub(crate) fn load(plan: &Plan, measurement: &Measurement) -> String {
     let protocol = match plan.protocol {
         Protocol::Http1 => "HTTP/1.1".to_owned(),
         Protocol::Http2 { streams } => format!("HTTP/2 with {}", counted(streams as u64, "stream")),
+        Protocol::Http3 { streams } => format!("HTTP/3 with {}", counted(streams as u64, "stream")),
     };
     let pace = match plan.pace {
         Pace::Open { rate_per_second } => format!("open loop at {} requests/s", grouped(rate_per_second)),

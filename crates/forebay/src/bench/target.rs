@@ -108,6 +108,14 @@ impl Target {
 }
 
 impl Addresses {
+    /// Removes addresses of the other address family than that of the first, and tries none: there is no
+    /// connection over UDP that could be tried without the load. Returns no errors.
+    pub(crate) fn keep_one_family(&mut self) -> Vec<String> {
+        let is_ipv4 = self.all.first().is_some_and(SocketAddr::is_ipv4);
+        self.all.retain(|address| address.is_ipv4() == is_ipv4);
+        Vec::new()
+    }
+
     /// Removes addresses that accept no connection. It also removes those of the other address family than
     /// that of the first that accepts one, since both families usually lead to the same servers. Returns the
     /// errors. A single address is not tried, since the load will show whether it works.
@@ -231,6 +239,10 @@ mod tests {
         assert!(left_out.len() == 1 && left_out[0].starts_with(&down.to_string()), "{left_out:?}");
         let error = Addresses { all: vec![down, down], dns: None }.keep_reachable().unwrap_err();
         assert!(error.to_string().contains(&down.to_string()), "{error}");
+        let sixth = "[::1]:1".parse().unwrap();
+        let mut addresses = Addresses { all: vec![sixth, up[0], sixth], dns: None };
+        assert!(addresses.keep_one_family().is_empty());
+        assert_eq!(addresses.all, [sixth, sixth]);
     }
 
     #[test]

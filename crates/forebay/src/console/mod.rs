@@ -4,8 +4,8 @@
 //! `/console/state` is the overview, `/console/events` the same each second, `/console/history` the charts of
 //! the last day, `/console/replicas` the overviews of all replicas, `/console/requests` requests as they end,
 //! `/console/firewall` requests that firewalls refused, `/console/issuers` the keys of tokens,
-//! `/console/providers` the providers at which people sign in,
-//! `/console/objects` the configuration, `/console/traffic` the traffic of its routes and clusters,
+//! `/console/providers` the providers at which people sign in, `/console/certificates` the certificates that
+//! are obtained, `/console/objects` the configuration, `/console/traffic` traffic of routes and clusters,
 //! `/console/problems` and `/console/changes` the lists of those names. The structs are documented where they
 //! are defined. All other paths are files of the page, which queries these paths and no other server.
 //!
@@ -32,8 +32,9 @@ mod seen;
 mod state;
 mod traffic;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use control::acme::Acme;
 use control::{Condition, Translation};
 use hyper::body::Bytes;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
@@ -68,6 +69,8 @@ pub(crate) struct Console {
     watchers: Arc<Watchers>,
     history: History,
     replicas: Replicas,
+    /// The certificates that are obtained; set when the configuration begins to be read.
+    pub(crate) acme: OnceLock<Acme>,
 }
 
 /// An answer of the console.
@@ -97,6 +100,7 @@ impl Console {
             watchers: Arc::new(Watchers::new(connections_max)),
             history: History::default(),
             replicas,
+            acme: OnceLock::new(),
         }
     }
 
@@ -144,6 +148,10 @@ impl Console {
             "/issuers" => Answer::Whole(self.list(|objects| bytes(&issuers::of(&objects.translation))).await),
             "/providers" => {
                 Answer::Whole(self.list(|objects| bytes(&providers::of(&objects.translation))).await)
+            }
+            "/certificates" => {
+                let report = self.acme.get().map(Acme::report).unwrap_or_default();
+                Answer::Whole(json(bytes(&report)))
             }
             "/changes" => Answer::Whole(json(bytes(&self.changes.all()))),
             _ => {

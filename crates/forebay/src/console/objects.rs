@@ -82,6 +82,8 @@ pub(crate) struct ListedBackend {
     pub(crate) weight: Option<u32>,
     /// It is the canary.
     pub(crate) canary: bool,
+    /// It serves while those before it are out of use.
+    pub(crate) fallback: bool,
 }
 
 /// A group of endpoints.
@@ -200,7 +202,7 @@ fn host(host: &Host, origins: &[RouteOrigin], model: &Model) -> ListedHost {
 fn route(route: &Route, origin: Option<&RouteOrigin>, model: &Model) -> ListedRoute {
     let labels = &*route.labels;
     let (action, status, clusters) = match &route.action {
-        Action::Forward(forward) => ("forward", None, backends(&forward.backends, model)),
+        Action::Forward(forward) => ("forward", None, of_forward(forward, model)),
         Action::Files(_) => ("files", None, Vec::new()),
         Action::Respond(answer) => ("respond", Some(answer.status), Vec::new()),
         Action::NotFound => ("respond", Some(404), Vec::new()),
@@ -260,9 +262,28 @@ fn features(route: &Route) -> Vec<&'static str> {
     features
 }
 
+/// The backends of a route, and then those that it falls back to.
+fn of_forward(forward: &Forward, model: &Model) -> Vec<ListedBackend> {
+    let mut all = backends(&forward.backends, model);
+    if let (Some(_), [only]) = (&forward.fallback, all.as_mut_slice()) {
+        only.weight = None;
+    }
+    all.extend(forward.fallback.iter().flat_map(|fallback| &fallback.clusters).map(|id| ListedBackend {
+        cluster: model.cluster(*id).name.clone(),
+        weight: None,
+        canary: false,
+        fallback: true,
+    }));
+    all
+}
+
 fn backends(backends: &Backends, model: &Model) -> Vec<ListedBackend> {
-    let listed =
-        |id, weight, canary| ListedBackend { cluster: model.cluster(id).name.clone(), weight, canary };
+    let listed = |id, weight, canary| ListedBackend {
+        cluster: model.cluster(id).name.clone(),
+        weight,
+        canary,
+        fallback: false,
+    };
     match backends {
         Backends::One(id) => vec![listed(*id, None, false)],
         Backends::Split(split) => {

@@ -16,7 +16,7 @@ use super::state::{
 };
 use super::traffic::{self, ByRoute, Collected};
 use crate::explain::Objects;
-use crate::{machine, version};
+use crate::{canaries, machine, version};
 
 /// A certificate that ends within this time ends soon; managers of certificates renew long before.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -120,6 +120,7 @@ impl Sampler {
             findings: findings(seen),
             problems: counted.problems.clone(),
             certificates: certificates(&counted.ends, at),
+            canaries: seen.observer.get().map(|one| canaries::status(one.rollouts())).unwrap_or_default(),
             failing: self.failures.told(),
         };
         self.counted = Some((state.revision, counted));

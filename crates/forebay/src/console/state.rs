@@ -8,6 +8,8 @@
 use doctor::Translated;
 use serde::Serialize;
 
+use crate::canaries::CanaryStatus;
+
 /// The overview of a Forebay.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,6 +38,8 @@ pub(crate) struct State {
     pub(crate) findings: Findings,
     pub(crate) problems: Problems,
     pub(crate) certificates: Certificates,
+    /// Canaries with steps.
+    pub(crate) canaries: Vec<CanaryStatus>,
     /// Routes with responses with 5xx within the last half minute, those with most of them first; at most
     /// ten.
     pub(crate) failing: Vec<Failing>,

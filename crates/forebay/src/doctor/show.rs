@@ -136,6 +136,7 @@ fn heading(category: &str, language: Language) -> &str {
         "clients" => "客户端",
         "ports" => "端口",
         "queues" => "队列",
+        "udp" => "UDP",
         "limits" => "上限",
         "traffic" => "流量",
         "cpu" => "CPU",

@@ -153,7 +153,7 @@ fn questions() -> impl Iterator<Item = Question> {
 }
 
 fn seen(objects: &Objects, question: &Question) -> Seen {
-    let told: Report = report(objects, question, Relief::default()).expect("a request");
+    let told: Report = report(objects, question, Relief::default(), None).expect("a request");
     let to = told.destinations.first();
     let lines = to.map(|to| to.request.lines().map(str::to_owned).collect()).unwrap_or_default();
     Seen {

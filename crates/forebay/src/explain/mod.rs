@@ -36,9 +36,12 @@ pub(crate) fn run(options: cli::Explain) -> anyhow::Result<ExitCode> {
         None => options.manifests.source(&options.api_server)?,
     };
     let told = match source {
-        Some(source) => {
-            report(&objects(&options.api_server, options.reading, source)?, &question, Relief::default())?
-        }
+        Some(source) => report(
+            &objects(&options.api_server, options.reading, source)?,
+            &question,
+            Relief::default(),
+            None,
+        )?,
         None => running(options.admin.as_deref(), &question)?,
     };
     print(&told, options.output)

@@ -1,8 +1,11 @@
 //! The form of an explanation: the content of `--output json` and of the admin server's `/explain`, from
 //! which the text is made.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use model::{ListenerId, ListenerKind};
+use proxy::Rollouts;
 use proxy::explain::{self, Answered, Asked, Explanation, Outcome, Stage, Verdict};
 use proxy::guard::Relief;
 use serde::{Deserialize, Serialize};
@@ -86,12 +89,17 @@ pub(super) struct ReportedDestination {
 }
 
 /// Explains a request with the objects that cause its steps. `relief` is the queried process's reaction to
-/// shortages, if there is a process.
+/// shortages, and `rollouts` its canaries, if there is a process.
 ///
 /// # Errors
 ///
 /// The question is no valid request, or there is no listener for it.
-pub(crate) fn report(objects: &Objects, question: &Question, relief: Relief) -> anyhow::Result<Report> {
+pub(crate) fn report(
+    objects: &Objects,
+    question: &Question,
+    relief: Relief,
+    rollouts: Option<&Arc<Rollouts>>,
+) -> anyhow::Result<Report> {
     let sent = question.sent()?;
     let kind = if sent.is_tls { ListenerKind::Https } else { ListenerKind::Http };
     let listeners =
@@ -106,6 +114,7 @@ pub(crate) fn report(objects: &Objects, question: &Question, relief: Relief) -> 
         head: sent.head.as_bytes(),
         body: &question.body,
         relief,
+        rollouts,
     };
     let explanation = explain::explain(&objects.snapshot, &asked).context("cannot explain")?;
     Ok(told(objects, question, listener, &explanation))

@@ -1,5 +1,8 @@
 //! The annotations and keys of the `ConfigMap` that cause a step, and the objects that carry them.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use control::objects::{At, Ingress, Origin, Sourced};
@@ -42,23 +45,17 @@ enum Whose {
     Nobody,
 }
 
+/// The annotations about certificates of clients.
+const CERTIFICATE: &[&str] =
+    &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"];
+
 /// For each step its name, the objects whose annotations count, and the names that can cause it: of
 /// annotations, of keys, and of fields of rules of the Gateway API.
 const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
     (Stage::BlockedHeaders, "blocked headers", Whose::Nobody, &["block-user-agents", "block-referers"]),
     (Stage::Route, "route", Whose::Host, &["server-alias", "use-regex", "from-to-www-redirect"]),
-    (
-        Stage::HostGuards,
-        "client certificate",
-        Whose::Host,
-        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
-    ),
-    (
-        Stage::GuardsInClear,
-        "client certificate",
-        Whose::Host,
-        &["auth-tls-secret", "auth-tls-verify-client", "auth-tls-match-cn", "auth-tls-error-page"],
-    ),
+    (Stage::HostGuards, "client certificate", Whose::Host, CERTIFICATE),
+    (Stage::GuardsInClear, "client certificate", Whose::Host, CERTIFICATE),
     (Stage::AppRoot, "app root", Whose::Host, &["app-root"]),
     (Stage::HostScript, "host's snippet", Whose::Host, &["server-snippet"]),
     (Stage::Location, "location of a snippet", Whose::Host, &["server-snippet"]),
@@ -140,6 +137,12 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         ],
     ),
     (
+        Stage::Maintenance,
+        "maintenance",
+        Whose::Route,
+        &["forebay.io/maintenance", "forebay.io/maintenance-allow"],
+    ),
+    (
         Stage::Backend,
         "backend",
         Whose::Canary,
@@ -150,8 +153,14 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "canary-by-cookie",
             "canary-weight",
             "canary-weight-total",
+            "forebay.io/canary-steps",
+            "forebay.io/canary-stop",
+            "forebay.io/canary-run",
             "service-upstream",
             "default-backend",
+            "forebay.io/fallback",
+            "forebay.io/direct-response",
+            "DirectResponse",
         ],
     ),
     (
@@ -337,7 +346,7 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
         Stage::Mirror,
         "mirror",
         Whose::Route,
-        &["mirror-target", "mirror-host", "mirror-request-body", "RequestMirror"],
+        &["mirror-target", "mirror-host", "mirror-request-body", "forebay.io/mirror-share", "RequestMirror"],
     ),
     (
         Stage::Balance,
@@ -405,6 +414,7 @@ const STEPS: &[(Stage, &str, Whose, &[&str])] = &[
             "CORS",
         ],
     ),
+    (Stage::Replacements, "texts in responses", Whose::Route, &["configuration-snippet", "location-snippet"]),
     (
         Stage::Codings,
         "compression",
@@ -574,27 +584,5 @@ fn source(name: &str, value: &At<String>, object: String, origin: &Origin) -> So
         object,
         file: origin.file.as_ref().map(|file| file.display().to_string()),
         line: origin.line_of(value),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use control::translate::{configmap, ingress};
-
-    use super::*;
-
-    #[test]
-    fn every_name_is_that_of_an_annotation_or_of_a_key() {
-        let annotations = ingress::annotations::ANNOTATIONS.iter().map(|annotation| annotation.name);
-        let own = ingress::own::annotations().map(|one| format!("{}/{}", ingress::own::PREFIX, one.name));
-        let known = annotations.chain(configmap::KEYS.iter().map(|key| key.name)).map(str::to_owned);
-        let fields = control::translate::FIELDS.iter().map(|field| (*field).to_owned());
-        let known: Vec<_> = known.chain(own).chain(fields).collect();
-        for (stage, name, _, names) in STEPS {
-            assert!(!name.is_empty() && !names.is_empty(), "{stage:?}");
-            for name in *names {
-                assert!(known.iter().any(|known| known == name), "{stage:?}: {name}");
-            }
-        }
     }
 }

@@ -139,6 +139,33 @@ fn http2_is_spoken_over_tls_and_in_the_clear() {
 }
 
 #[test]
+fn http3_is_spoken_where_the_url_has_tls() {
+    let payload = payload();
+    let authority = Authority::new("authority");
+    let certificate = authority.server(&[HOST]);
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), authority.pem()).expect("a file");
+    let trusted = file.path().to_str().expect("a path of text");
+    let setup = setup().tls(HOST).manifest("certificate.yaml", tls_secret("certificate", &certificate));
+    let setup = setup.arguments(["--default-ssl-certificate=default/certificate"]);
+    let forebay = setup.setting("forebay-http3", "on").endpoint(payload.local_addr()).start();
+    let (url, at) =
+        (url("https", HOST, forebay.https_address().port(), "/1k"), resolve(forebay.https_address()));
+    let http3 = ["--http3", "--streams=5", "--connections=4", "--requests=300", "--duration=1m"];
+    let object = told(&[&["rps", &url, &at][..], &http3].concat(), trusted);
+    let opened = object["connections_opened"].as_u64();
+    assert_eq!((object["requests"].as_u64(), opened), (Some(300), Some(4)));
+    assert_eq!(payload.counts().requests, 300);
+    let object = told(&["tps", &url, &at, "--http3", "--requests=50", "--duration=1m"], trusted);
+    assert_eq!((object["connections_opened"].as_u64(), payload.counts().requests), (Some(50), 350));
+    let clear = ["rps", "http://127.0.0.1:1/", "--http3", "--duration=1s"];
+    let (code, _, stderr) = bench_trusting(&clear, "");
+    assert_eq!((code, stderr.contains("HTTP/3 needs TLS")), (2, true), "{stderr}");
+    let both = ["rps", &url, "--http2", "--http3"];
+    assert_eq!(bench_trusting(&both, "").0, 2);
+}
+
+#[test]
 fn throughput_counts_bodies() {
     let payload = payload();
     let url = url("http", "127.0.0.1", payload.local_addr().port(), "/1m");

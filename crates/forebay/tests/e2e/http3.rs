@@ -19,6 +19,7 @@ const CLOSED_CRITICAL_STREAM: u64 = 0x104;
 const FRAME_UNEXPECTED: u64 = 0x105;
 const EXCESSIVE_LOAD: u64 = 0x107;
 const MISSING_SETTINGS: u64 = 0x10a;
+const REQUEST_INCOMPLETE: u64 = 0x10d;
 const MESSAGE_ERROR: u64 = 0x10e;
 const QPACK_DECOMPRESSION_FAILED: u64 = 0x200;
 const QPACK_ENCODER_STREAM_ERROR: u64 = 0x201;
@@ -205,6 +206,62 @@ fn responses_over_tls_tell_of_it() {
 }
 
 #[test]
+fn by_itself_it_is_offered_to_all_once_a_client_has_come() {
+    let upstream = Canned::saying("hello");
+    let forebay = http3().setting("forebay-http3", "auto").endpoint(upstream.address()).start();
+    let offered = |host: &str| {
+        let mut tls = forebay.tls_client(&TlsClient::new("web.test"));
+        tls.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        tls.read_response().header("alt-svc")
+    };
+    let offers = |host: &str| (0..32).filter_map(|_| offered(host)).collect::<Vec<_>>();
+    let trial = "h3=\":443\"; ma=60";
+    assert_eq!(offers("web.test"), [trial; 2]);
+    assert_eq!(client(&forebay).get("web.test", "/").said(), (200, "hello"));
+    assert_eq!(offers("web.test"), [trial; 32], "it is new");
+    assert_eq!(offers("other.test").len(), 2, "nobody has come to this one");
+}
+
+#[test]
+fn clients_forget_it_before_the_proxy_stops() {
+    let upstream = Canned::saying("hello");
+    let forebay = http3().arguments(["--shutdown-grace-period=20"]).endpoint(upstream.address()).start();
+    let (client, mut tls) = (client(&forebay), forebay.tls_client(&TlsClient::new("web.test")));
+    assert_eq!(client.get("web.test", "/").header("alt-svc").as_deref(), Some("h3=\":443\"; ma=86400"));
+    forebay.signal(Signal::TERM);
+    forebay.await_that("clients to be told", || {
+        let over_quic = client.try_call("GET", "web.test", "/", &[]).map(|mut call| {
+            call.finish();
+            call.read_response().header("alt-svc")
+        });
+        over_quic.is_ok_and(|value| value.as_deref() == Some("clear"))
+    });
+    tls.send(GET);
+    assert_eq!(tls.read_response().header("alt-svc").as_deref(), Some("clear"));
+}
+
+#[test]
+fn a_host_that_is_passed_through_is_not_offered() {
+    let upstream = Canned::saying("hello");
+    let passed = testkit::manifest::Ingress::new("passed").annotation("ssl-passthrough", "true").path(
+        "passed.test",
+        "Prefix",
+        "/",
+        "web",
+    );
+    let forebay = http3()
+        .arguments(["--enable-ssl-passthrough"])
+        .manifest("passed.yaml", passed.document())
+        .endpoint(upstream.address())
+        .start();
+    let mut tls = forebay.tls_client(&TlsClient::new("web.test"));
+    for (host, is_offered) in [("web.test", true), ("passed.test", false)] {
+        tls.send(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(tls.read_response().header("alt-svc").is_some(), is_offered, "{host}");
+    }
+}
+
+#[test]
 fn it_is_off_unless_it_is_asked_for() {
     let upstream = Canned::saying("hello");
     let forebay = setup().tls("web.test").endpoint(upstream.address()).start();
@@ -363,7 +420,7 @@ fn header_blocks_that_cannot_be_decoded_end_the_connection() {
         let frame = [&[1, block.len() as u8][..], block].concat();
         ends_with(&[CONTROL], &frame, QPACK_DECOMPRESSION_FAILED, "http3_error");
     }
-    ends_with(&[CONTROL, &[2, 0x3f, 0x01]], &[], QPACK_ENCODER_STREAM_ERROR, "http3_error");
+    ends_with(&[CONTROL, &[2, 0x3f, 0xe2, 0x1f]], &[], QPACK_ENCODER_STREAM_ERROR, "http3_error");
 }
 
 #[test]
@@ -401,6 +458,19 @@ fn a_giant_head_is_refused() {
     awaits_fault(&forebay, "client", "head_too_large", 1);
     assert_eq!(client.get("web.test", "/").said(), (200, "hello"));
     assert_eq!(upstream.heads().len(), 1);
+}
+
+/// `forebay-client-min-rate` counts for heads, long before their timeout.
+#[test]
+fn a_head_that_trickles_in_ends_the_connection() {
+    let upstream = Canned::saying("hello");
+    let forebay = http3().setting("forebay-client-min-rate", "240:1s").endpoint(upstream.address()).start();
+    let slow = quic(&forebay);
+    let _control = slow.send_uni(CONTROL);
+    let whole = head(&[]);
+    let _stream = slow.send_bi(&whole[..whole.len() - 1], false);
+    assert_eq!(slow.closing_code(), REQUEST_INCOMPLETE);
+    awaits_fault(&forebay, "client", "head_rate", 1);
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 mod attacks;
 mod browser;
+mod console;
 mod logout;
 mod renewal;
+mod replicas;
 
 use serde_json::json;
 use testkit::manifest::{Ingress, secret, service};
@@ -207,6 +209,24 @@ fn several_providers_and_hosts() {
     assert_eq!(elsewhere.get("/", "").status, 401, "a cookie of another host");
     elsewhere.sign_in(&one, "/");
     assert_eq!(elsewhere.get("/", "").status, 200);
+}
+
+#[test]
+fn endpoints_of_other_paths_get_no_cookie_of_a_session() {
+    let (provider, upstream) = (Provider::start(), Canned::saying("let in"));
+    let open = Ingress::new("open").path("a.test", "Prefix", "/open", "svc");
+    let elsewhere = Ingress::new("elsewhere").path("b.test", "Prefix", "/", "svc");
+    let forebay = house(setup(), &upstream, &[ingress("a", &provider), open, elsewhere]);
+    let mut browser = Browser::new(&forebay, "a.test");
+    browser.sign_in(&provider, "/");
+    assert_eq!(browser.get("/open", "").status, 200);
+    browser.set_cookie("theme", "dark");
+    assert_eq!(browser.get("/open/x", "").status, 200);
+    assert_eq!(browser.at("b.test").get("/", "").status, 200);
+    let heads: Vec<_> = upstream.heads().iter().map(|head| head.to_ascii_lowercase()).collect();
+    assert!(!heads[0].contains("\r\ncookie:"), "{}", heads[0]);
+    assert!(heads[1].contains("\r\ncookie: theme=dark\r\n"), "{}", heads[1]);
+    assert!(heads[2].contains("__host-forebay-session"), "a host without a sign-in: {}", heads[2]);
 }
 
 #[test]

@@ -106,3 +106,14 @@ fn what_guards_a_host_guards_what_its_snippet_forwards() {
     assert_eq!(forebay.get("/").said(), (200, "web"));
     assert!(matches!(forebay.get("/open").status, 502 | 503), "no endpoint");
 }
+
+#[test]
+fn an_explanation_names_the_texts() {
+    let upstream = Upstream::new();
+    let forebay = with_snippet(&upstream, REPLACING);
+    let explained = forebay.admin("/explain?url=http://web.test/").text().to_owned();
+    assert!(explained.contains("texts in responses"), "{explained}");
+    for text in ["<head>", "<head><base>", "needle", "haystack", "each time", "text/html"] {
+        assert!(explained.contains(text), "{text}: {explained}");
+    }
+}

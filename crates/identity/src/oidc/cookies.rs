@@ -27,14 +27,23 @@ pub struct Names {
 impl Names {
     /// The names for a client of an issuer.
     pub fn new(issuer: &str, client_id: &str) -> Self {
+        Self::of("forebay", issuer, client_id)
+    }
+
+    /// The names for the console of the admin server, which may be behind a route with a sign-in of its own.
+    pub fn of_console(issuer: &str, client_id: &str) -> Self {
+        Self::of("console", issuer, client_id)
+    }
+
+    fn of(owner: &str, issuer: &str, client_id: &str) -> Self {
         let mut text = issuer.as_bytes().to_vec();
         text.push(0);
         text.extend_from_slice(client_id.as_bytes());
         let digest = digest(&SHA256, &text);
         let short = u32::from_be_bytes(digest.as_ref()[..4].try_into().unwrap_or_default());
         Self {
-            session: format!("__Host-forebay-session-{short:08x}"),
-            login: format!("__Host-forebay-login-{short:08x}-"),
+            session: format!("__Host-{owner}-session-{short:08x}"),
+            login: format!("__Host-{owner}-login-{short:08x}-"),
         }
     }
 

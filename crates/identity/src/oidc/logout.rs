@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::form;
@@ -31,7 +32,7 @@ pub fn url(endpoint: &str, client_id: &str, session: Option<&Session>, back_to: 
 }
 
 /// The sessions that a logout token ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogoutToken {
     /// The user all of whose sessions end, unless there is a session.
     pub subject: Option<String>,
@@ -101,8 +102,8 @@ pub struct Ended {
 
 impl Ended {
     /// Notes that a client has signed out.
-    pub fn end(&mut self, session: &Session, now: Seconds) {
-        self.sessions.note(session.id, now);
+    pub fn end(&mut self, session: [u8; 16], now: Seconds) {
+        self.sessions.note(session, now);
     }
 
     /// Notes a logout token. False if it has been used before.
@@ -251,7 +252,7 @@ mod tests {
         assert!(ended.note(&of_user.unwrap(), NOW));
         assert!(ended.has(&other) && !ended.has(&session("t", "v", NOW)));
         let third = session("x", "w", NOW);
-        ended.end(&third, NOW);
+        ended.end(third.id, NOW);
         assert!(ended.has(&third));
     }
 

@@ -2,16 +2,19 @@
 //! and logout.
 //!
 //! [`login`] begins a sign-in and reads what the provider sends back, [`tokens`] checks what the token
-//! endpoint answers, [`session`] is what remains of it, and [`cookies`] has its form at the client, encrypted
-//! by [`seal`]. [`logout`] ends sessions. [`provider`] is where workers and the control plane meet: the
-//! workers put questions, the control plane asks the provider over HTTP and answers.
+//! endpoint answers, [`session`] is what remains of it, and [`cookies`] has its form at the client,
+//! encrypted by [`seal`]. [`logout`] ends sessions, and [`relay`] tells other replicas. [`provider`] is
+//! where workers and the control plane meet: the workers put questions, the control plane asks the
+//! provider over HTTP and answers.
 
 pub mod cookies;
+pub mod directory;
 pub mod form;
 pub mod login;
 pub mod logout;
 pub mod metadata;
 pub mod provider;
+pub mod relay;
 pub mod seal;
 pub mod session;
 pub mod tokens;

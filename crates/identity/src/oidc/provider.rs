@@ -17,6 +17,7 @@ use super::Seconds;
 use super::cookies::Names;
 use super::logout::{Ended, LogoutToken};
 use super::metadata::Metadata;
+use super::relay::Ending;
 use super::session::Session;
 use super::tokens::{Failure, Granted};
 
@@ -128,10 +129,12 @@ pub enum Ask {
 /// The answer to a question.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The document is known, or the sessions have ended.
+    /// The document is known.
     Done,
     /// There are tokens, which have been checked.
     Granted(Arc<Granted>),
+    /// The sessions of this logout token have ended.
+    Ended(LogoutToken),
 }
 
 /// Takes an answer. The question does not count among those that wait from then on.
@@ -261,9 +264,20 @@ impl Provider {
 
     /// Ends the session of a client that signs out.
     pub fn end(&self, session: &Session, now: Seconds) {
-        self.ended.write().end(session, now);
+        self.ended.write().end(session.id, now);
         self.has_ended.store(true, Ordering::Release);
         self.counts.signed_out.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that sessions have ended at another replica.
+    pub fn note_ended(&self, ending: &Ending, at: Seconds) {
+        match ending {
+            Ending::Session(id) => self.ended.write().end(*id, at),
+            Ending::Token(token) => {
+                self.ended.write().note(token, at);
+            }
+        }
+        self.has_ended.store(true, Ordering::Release);
     }
 
     /// Ends the sessions of a logout token. False if the token has been used before.

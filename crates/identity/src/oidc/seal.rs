@@ -99,6 +99,19 @@ impl Keys {
         Ok(Self { keys, digest })
     }
 
+    /// A key that this process alone has.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no randomness.
+    pub fn random() -> Self {
+        let mut key = [0; 2 * KEY_BYTES_MIN];
+        SystemRandom::new().fill(&mut key).expect("the system has randomness");
+        // White space at the end of a key would not count.
+        let key = key.map(|byte| byte | 0x80).to_vec();
+        Self::new([(CURRENT, key)].into_iter()).expect("it is long enough")
+    }
+
     /// A digest of the keys and their order, which tells nothing about them.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest

@@ -36,7 +36,7 @@ impl Registry {
         encode_process(&workers, process, &mut page);
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
-        self.encode_overloads(&mut page);
+        self.encode_overloads(&workers, &mut page);
         self.encode_streams(&mut page);
     }
 
@@ -133,7 +133,7 @@ impl Registry {
         self.encode_tokens(page, count);
         Self::encode_ext_authz(workers, page);
         Self::encode_ext_proc(workers, page);
-        self.encode_sign_ins(page);
+        self.encode_sign_ins_and_canaries(page);
         Self::encode_countries(workers, page);
         let lost = self.log_lines_lost.load(Ordering::Relaxed);
         page.family(&names::LOG_DROPPED);

@@ -84,9 +84,11 @@ metrics! {
     COMPRESSION_EASED: Gauge, "forebay_compression_eased_steps", "Steps by which compression levels are lowered at present, of 4 for each worker";
     SERIES_DROPPED: Counter, "forebay_metrics_series_dropped_total", "Requests without a series in the request metrics, because there are too many";
     MIRRORS_DROPPED: Counter, "forebay_mirrors_dropped_total", "Mirrored requests (mirror-target) dropped for lack of room or of an endpoint";
+    FALLBACKS: Counter, "forebay_fallbacks_total", "Requests that went to a Service of `forebay.io/fallback`, since those before it are out of use or failed";
     CACHE_REQUESTS: Counter, "forebay_cache_requests_total", "Requests to routes with a cache, by result: hit, miss, expired, stale, revalidated, collapsed, bypass";
     CACHE_HOME_REQUESTS: Counter, "forebay_cache_home_requests_total", "Requests to other replicas for objects that are cached there, by result: answered, failed";
     CACHE_FORGETS: Counter, "forebay_cache_replica_invalidations_total", "Invalidations (POST and the like) sent to other replicas, by result: told, unreached";
+    HTTP3_FORWARDED: Counter, "forebay_http3_forwarded_packets_total", "Packets of HTTP/3 that came to another worker or replica than their connection's, by where they were handed: worker, replica, client; or not: full, refused";
     LIMIT_SHARED_DATAGRAMS: Counter, "forebay_limit_shared_datagrams_total", "Datagrams with counts of replicas (limit-shared), by result: sent, unsent, taken; rejected as garbage, forged, stale, replayed, strange";
     LIMIT_REDIS_EXCHANGES: Counter, "forebay_limit_redis_exchanges_total", "Exchanges of counts with Redis (--limit-redis), by result: in_time, slow; failed as unreachable, silent, refused, not_redis";
     LIMIT_REDIS_REQUESTS: Counter, "forebay_limit_redis_requests_total", "Requests with a shared limit for which the known counts did not suffice: waited; alone (counted locally without Redis), closed (refused without Redis)";
@@ -122,7 +124,12 @@ metrics! {
     EXT_PROC_MESSAGES: Counter, "forebay_ext_proc_messages_total", "Messages to external processors";
     EXT_PROC_SECONDS: Counter, "forebay_ext_proc_wait_seconds_total", "Time that requests waited for external processors";
     SIGN_INS: Counter, "forebay_oidc_sessions_total", "Sessions of people who sign in at a provider (auth-oidc), by issuer and result: signed_in, failed, renewed, refused (not renewed), unrenewed (the provider was away), signed_out";
+    CERTIFICATES_ENDING: Gauge, "forebay_certificates_ending", "Certificates of hosts that end within ten days, or have ended";
+    ACME_CERTIFICATES: Gauge, "forebay_acme_certificates", "Certificates that are obtained from authorities (forebay-acme-directories), by state: valid, ordered, failing (the last order failed, a certificate is there) or missing";
     PROVIDER_UP: Gauge, "forebay_oidc_provider_up", "1 if the provider has done as asked when it was asked last, by issuer";
+    CANARY_SHARE: Gauge, "forebay_canary_share_ratio", "Share of requests that a canary with steps takes at this moment, by the namespace and name of its Ingress";
+    CANARY_STEP: Gauge, "forebay_canary_step", "Step of a canary with steps, counted from 1; the one in which it was stopped where it was";
+    CANARY_STOPPED: Gauge, "forebay_canary_stopped", "1 if a canary with steps was stopped since it fails or is slow";
     CLIENT_COUNTRIES: Counter, "forebay_client_countries_requests_total", "Requests by the country of the client's address, by code; `unknown` where the database has none, `other` for codes that are not in ISO 3166-1; with forebay-client-country-metrics";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";

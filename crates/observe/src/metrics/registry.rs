@@ -9,6 +9,7 @@ use model::{CertificateInfo, Labels};
 
 use super::Shortage;
 use super::cache::DiskFigures;
+use super::canary_figures::CanaryFigures;
 use super::fine;
 use super::guard::{GuardCells, GuardFigure};
 use super::histogram::Layout;
@@ -66,6 +67,10 @@ pub struct Registry {
     pub(super) abuse: [AtomicU64; 4],
     /// Fetches of keys that gave some, and that failed.
     pub(super) key_fetches: [AtomicU64; 2],
+    /// Canaries whose shares grow over a time.
+    pub(super) canaries: Mutex<Vec<CanaryFigures>>,
+    /// Certificates that are obtained, by state; empty where none are.
+    pub(super) acme: Mutex<Vec<(&'static str, usize)>>,
     /// Sessions of providers.
     pub(super) sign_ins: Mutex<Vec<SignIns>>,
     /// Figures of the cache on disk, if it exists.
@@ -206,6 +211,8 @@ impl Registry {
             cache: Default::default(),
             abuse: Default::default(),
             key_fetches: Default::default(),
+            canaries: Mutex::default(),
+            acme: Mutex::default(),
             sign_ins: Mutex::default(),
             cache_disk: Mutex::default(),
         })

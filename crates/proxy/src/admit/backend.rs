@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use balance::CanaryChoice;
-use model::{Action, BackendTarget, Backends, Canary, ClusterId, Route, Split};
+use model::{
+    Action, BackendTarget, Backends, Canary, CanaryWeight, ClusterId, Rollout, RolloutShare, Route, Split,
+};
 use observe::Reason;
 
 use crate::admit::OfBackend;
@@ -71,8 +73,17 @@ impl<'a> Routed<'a> {
         match backends {
             Backends::One(cluster) => self.at_cluster(route, *cluster, None),
             Backends::Split(split) => self.take_share(route, split),
-            Backends::Canary(canary) if self.takes(canary) => self.at_cluster(route, canary.cluster, None),
-            Backends::Canary(canary) => self.at_cluster(route, canary.mainline, None),
+            Backends::Canary(canary) if self.takes(canary) => self.at_first(route, canary.cluster, None),
+            Backends::Canary(canary) => self.at_first(route, canary.mainline, None),
+        }
+    }
+
+    /// The first cluster in use of this one and those that the route falls back to.
+    fn at_first(&self, route: &'a Route, id: ClusterId, filters: Option<Box<OfBackend>>) -> Backend<'a> {
+        let fallback = self.own_forward().and_then(|forward| forward.fallback.as_deref());
+        match fallback.and_then(|fallback| self.first_in_use(id, fallback)) {
+            Some((id, cluster)) => Backend { id: Some(id), filters, cluster: Ok(Some(cluster)) },
+            None => self.at_cluster(route, id, filters),
         }
     }
 
@@ -92,9 +103,20 @@ impl<'a> Routed<'a> {
             Box::new(OfBackend { filters: Arc::clone(filters), target })
         });
         match backend.target {
-            BackendTarget::Cluster(cluster) => self.at_cluster(route, cluster, filters),
+            BackendTarget::Cluster(cluster) if self.is_answered_by(backend) => {
+                Backend { id: Some(cluster), filters, cluster: Ok(None) }
+            }
+            BackendTarget::Cluster(cluster) => self.at_first(route, cluster, filters),
             BackendTarget::Invalid => Backend { id: None, filters, cluster: Err(Reason::BackendInvalid) },
         }
+    }
+
+    /// Whether the filters of a backend answer the request, so that it needs no endpoint.
+    fn is_answered_by(&self, backend: &model::Backend) -> bool {
+        backend.filters.as_ref().is_some_and(|filters| {
+            filters.answer.is_some()
+                || filters.cross_origin.is_some() && self.preflight_of_backend().is_some()
+        })
     }
 
     /// "Mainline without endpoints -> 503 for all; canary without endpoints -> mainline"; "who has a cookie
@@ -105,9 +127,11 @@ impl<'a> Routed<'a> {
             CanaryChoice::MainlineEmpty
         } else if other.len() == 0 {
             CanaryChoice::CanaryEmpty
-        } else if is_kept_at(self, mainline) {
+        } else if canary.rollout.as_ref().is_none_or(|plan| !self.has_all(plan)) && is_kept_at(self, mainline)
+        {
             CanaryChoice::Affinity(false)
-        } else if is_kept_at(self, other) {
+        } else if canary.rollout.as_ref().is_none_or(|plan| !self.is_stopped(plan)) && is_kept_at(self, other)
+        {
             CanaryChoice::Affinity(true)
         } else {
             let names = self.config.settings().client.header_names;
@@ -115,8 +139,26 @@ impl<'a> Routed<'a> {
         }
     }
 
+    /// The canary's share of the requests that no other rule decides.
+    pub(crate) fn canary_weight(&self, canary: &Canary) -> CanaryWeight {
+        match &canary.rollout {
+            None => canary.rules.weight,
+            Some(plan) => self.worker.rollouts.run(plan).map(|run| run.weight()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether a canary has been stopped, so that no cookie keeps a client there.
+    fn is_stopped(&self, plan: &Arc<Rollout>) -> bool {
+        self.worker.rollouts.run(plan).is_some_and(|run| run.is_stopped())
+    }
+
+    /// Whether a canary has all requests, so that no cookie keeps a client at the mainline.
+    fn has_all(&self, plan: &Arc<Rollout>) -> bool {
+        self.worker.rollouts.run(plan).is_some_and(|run| run.share() == RolloutShare::ALL)
+    }
+
     fn takes(&self, canary: &Canary) -> bool {
-        let by_chance = || canary.rules.weight.takes(self.worker.random.next());
+        let by_chance = || self.canary_weight(canary).takes(self.worker.random.next());
         self.canary_choice(canary).takes().unwrap_or_else(by_chance)
     }
 }

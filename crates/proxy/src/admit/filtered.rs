@@ -8,6 +8,7 @@ use model::{HeaderChanges, RequestFilter, UrlRewrite};
 use crate::admit::Targeted;
 use crate::request::head::HeadEdits;
 use crate::route::filters::headers;
+use crate::route::filters::response::{Asking, apply_cross_origin};
 
 /// `Host` for the endpoint, where filters set it: the backend's come before the route's, and rewriting
 /// before headers.
@@ -40,9 +41,11 @@ pub(crate) fn edit_request<'e>(targeted: &'e Targeted<'_>, edits: &mut HeadEdits
 /// Makes the changes that are asked for to the headers of the backend's responses.
 #[cold]
 pub(crate) fn edit_response<'e>(targeted: &'e Targeted<'_>, edits: &mut HeadEdits<'e>) {
-    let of_backend =
-        targeted.backend.as_ref().and_then(|backend| backend.filters.response_headers.as_deref());
-    if let Some(changes) = of_backend {
+    let Some(of_backend) = targeted.backend.as_ref().map(|backend| &backend.filters) else { return };
+    if let Some(cors) = &of_backend.cross_origin {
+        apply_cross_origin(cors, &Asking::of(targeted), edits);
+    }
+    if let Some(changes) = &of_backend.response_headers {
         headers::apply(changes, |_| true, edits);
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod cache_head;
 pub(crate) mod canary;
 pub(crate) mod cgi;
 pub(crate) mod errors;
+mod fallback;
 pub(crate) mod filtered;
 pub(crate) mod firewall;
 pub mod guard;
@@ -30,7 +31,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Action, BackendFilters, CachePolicy, Canary, ClusterId, Files, Forward, Route};
+use model::{Action, BackendAnswer, BackendFilters, CachePolicy, Canary, ClusterId, Files, Forward, Route};
 use observe::Reason;
 
 use crate::admit::backend::Backend;
@@ -175,6 +176,10 @@ async fn admit<'a>(
         // A cached response needs no endpoint, but the client has to pass the checks.
         Err(Reason::NoEndpoints) if targeted.cached_by(route).is_some() => None,
         Err(reason) => return (Admitted::of(targeted), Err(reason.into())),
+        Ok(None) => match targeted.answer_of_backend() {
+            Some(answer) => return (Admitted::of(targeted), Err(answer)),
+            None => None,
+        },
         Ok(cluster) => cluster,
     };
     let mut decision = None;
@@ -185,7 +190,11 @@ async fn admit<'a>(
         let result = if let Some(networks) = access.networks_alone() {
             access::by_address(&targeted, networks, watch)
         } else {
-            let (mut decided, result) = Box::pin(access::admit(&targeted, access, rest, watch)).await;
+            let at_once = if watch.explains() { None } else { access::at_once(&targeted, access) };
+            let (mut decided, result) = match at_once {
+                Some(decided) => decided,
+                None => Box::pin(access::admit(&targeted, access, rest, watch)).await,
+            };
             let made = decided.as_mut().and_then(Rc::get_mut);
             if let Some(target) = made.and_then(|decided| decided.target.take()) {
                 targeted.retarget(target);
@@ -228,6 +237,17 @@ impl<'a> Targeted<'a> {
     fn retarget(&mut self, target: Vec<u8>) {
         let filters = self.backend.take().map(|backend| backend.filters).unwrap_or_default();
         self.backend = Some(Box::new(OfBackend { filters, target: Some(target) }));
+    }
+
+    /// The answer that the chosen one of several backends gives without an endpoint: its own, or that to a
+    /// preflight.
+    fn answer_of_backend(&self) -> Option<Stop> {
+        let filters = &self.backend.as_ref()?.filters;
+        match filters.answer.as_deref() {
+            Some(BackendAnswer::Redirect(redirect)) => self.redirected(redirect).err(),
+            Some(BackendAnswer::Respond(response)) => Some(Answer::direct(response).into()),
+            None => self.preflight_of_backend().filter(|_| filters.cross_origin.is_some()).map(Stop::from),
+        }
     }
 
     fn target(&self, route: &'a Route, cluster: Option<&'a Cluster>) -> Result<Target<'a>, Stop> {

@@ -42,7 +42,13 @@ fn split(backends: Vec<Backend>) -> Route {
 fn canary(mainline: ClusterId, cluster: ClusterId) -> Route {
     let header = CanaryHeader { name: "X-Canary".to_owned(), rule: CanaryHeaderRule::AlwaysOrNever };
     let rules = CanaryRules { header: Some(header), ..CanaryRules::default() };
-    to(Backends::Canary(Box::new(Canary { mainline, cluster, name: Arc::from("canary"), rules })))
+    to(Backends::Canary(Box::new(Canary {
+        mainline,
+        cluster,
+        name: Arc::from("canary"),
+        rules,
+        rollout: None,
+    })))
 }
 
 fn error_page(status: u16) -> Rc<ErrorPage> {
@@ -51,7 +57,7 @@ fn error_page(status: u16) -> Rc<ErrorPage> {
 
 #[test]
 fn the_action_says_where_the_response_comes_from() {
-    let respond = Action::Respond(DirectResponse { status: 418, body: String::new() });
+    let respond = Action::Respond(Box::new(DirectResponse::new(418, "")));
     for (action, expected) in [
         (Action::Forward(forward(TWO)), ("two", Some(TWO))),
         (Action::Forward(forward(EMPTY)), ("NoEndpoints", Some(EMPTY))),

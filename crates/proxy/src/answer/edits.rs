@@ -6,13 +6,14 @@
 use std::net::IpAddr;
 
 use deciders::authz::EditAction;
-use model::{ResponseFilter, Settings};
+use model::{Http3, ResponseFilter, Settings};
 use observe::Reason;
 use routing::Needs;
 
 use crate::admit::Admitted;
 use crate::admit::filtered;
 use crate::answer::attempted::{Attempted, CookieLine};
+use crate::limits::HTTP3_OFFER_MAX;
 use crate::request::head::HeadEdits;
 use crate::request::reply::Scope;
 use crate::route::filters;
@@ -87,12 +88,26 @@ pub(crate) fn tell_of_services<'e>(attempted: &'e Attempted<'_, '_>, edits: &mut
 /// the listener does not serve it.
 #[cold]
 fn http3_alternative(attempted: &Attempted<'_, '_>) -> Option<Vec<u8>> {
-    if !attempted.worker.serves_http3(attempted.conn.listener) {
+    let (worker, conn) = (attempted.worker, attempted.conn);
+    if !worker.serves_http3(conn.listener) {
         return None;
     }
-    let (_, port) = wire::host::split_port(&attempted.head[attempted.parsed.host.clone()]);
+    if worker.is_stopping() {
+        // A client that came back over QUIC would be refused here.
+        return Some(b"clear".to_vec());
+    }
+    let (host, port) = wire::host::split_port(&attempted.head[attempted.parsed.host.clone()]);
+    let tls = attempted.config.tls_listeners.get(conn.listener)?;
+    if tls.has_passthrough() && tls.passthrough(Some(&host.to_ascii_lowercase())).is_some() {
+        return None;
+    }
+    let time = match attempted.config.settings().tls.http3 {
+        Http3::Off => return None,
+        Http3::Auto => worker.alternatives.offer(conn.listener, host, conn.serial, worker.clock.now())?,
+        Http3::On => HTTP3_OFFER_MAX,
+    };
     let port = port.filter(|port| !port.is_empty()).unwrap_or(b"443");
-    Some([b"h3=\":", port, b"\"; ma=86400"].concat())
+    Some([b"h3=\":", port, b"\"; ma=", time.as_secs().to_string().as_bytes()].concat())
 }
 
 /// Adds the reason of a fault to the head of our response, for clients of the networks that the settings

@@ -10,14 +10,15 @@ pub(crate) struct Passed<'a> {
     pub(crate) result: Result<AfterRequest, Stop>,
     /// The affinity cookie that the client is given with the answer.
     pub(crate) cookie: Option<Box<CookieLine>>,
-    /// The request as the error backend was asked for it, if one was asked.
-    pub(crate) by_error_backend: Option<Box<Admitted<'a>>>,
+    /// The request as another cluster was asked for it: the error backend, or one that the route falls back
+    /// to.
+    pub(crate) elsewhere: Option<Box<Admitted<'a>>>,
 }
 
 impl From<Result<AfterRequest, Stop>> for Passed<'_> {
     #[inline]
     fn from(result: Result<AfterRequest, Stop>) -> Self {
-        Self { result, cookie: None, by_error_backend: None }
+        Self { result, cookie: None, elsewhere: None }
     }
 }
 

@@ -4,10 +4,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use balance::RolloutOutcome;
+use model::{Backends, Forward};
 use observe::access::write_line;
 use observe::limits::SPAN_TEXT_BYTES_MAX;
 use observe::spans::Span;
-use observe::{Counter, Method, Reason, Sample, UpstreamSample};
+use observe::{Counter, Method, Reason, Sample, Side, UpstreamSample};
 use routing::Needs;
 
 use crate::answer::answered::Answered;
@@ -60,10 +62,35 @@ fn report_more(answered: &Answered<'_>, took: Duration) {
     if let Some(trace) = answered.trace.as_deref() {
         leave_span(answered, trace, took);
     }
+    if answered.needs.has_any(Needs::ROLLOUT) {
+        judge_canary(answered);
+    }
     if answered.config.settings().counts_countries
         && let Ok(country) = geo::country(answered.request)
     {
         answered.worker.recorder.borrow().country(country);
+    }
+}
+
+/// Counts a request by which a canary is compared with its mainline. A client's own fault does not count,
+/// and neither does a request for which no endpoint was asked.
+fn judge_canary(answered: &Answered<'_>) {
+    let Some(Forward { backends: Backends::Canary(canary), .. }) = answered.own_forward() else { return };
+    let Some(plan) = &canary.rollout else { return };
+    let is_canary = answered.cluster == Some(canary.cluster);
+    if !is_canary && answered.cluster != Some(canary.mainline) {
+        return;
+    }
+    let report = &answered.report;
+    let header_time = report.tries.borrow().last().map(|last| last.header_time);
+    let reason = report.reason.get().map(Reason::side);
+    let Some(time) = header_time else { return };
+    if reason == Some(Side::Client) {
+        return;
+    }
+    let is_error = report.status.get() >= 500 || reason == Some(Side::Upstream);
+    if let Some(run) = answered.worker.rollouts.run(plan) {
+        run.note(is_canary, RolloutOutcome { is_error, time });
     }
 }
 
@@ -181,7 +208,7 @@ pub(crate) fn record_refused(
 mod tests {
     use std::net::SocketAddr;
 
-    use model::{Action, Backends, Canary, CanaryHeader, CanaryHeaderRule, CanaryRules, Forward};
+    use model::{Action, Canary, CanaryHeader, CanaryHeaderRule, CanaryRules};
 
     use super::*;
     use crate::testing::{ONE, TWO, World, forward, route, route_to};
@@ -225,7 +252,7 @@ mod tests {
     fn a_sample_names_the_canary_that_has_served() {
         let header = CanaryHeader { name: "X-Canary".to_owned(), rule: CanaryHeaderRule::AlwaysOrNever };
         let rules = CanaryRules { header: Some(header), ..CanaryRules::default() };
-        let canary = Canary { mainline: TWO, cluster: ONE, name: Arc::from("beta"), rules };
+        let canary = Canary { mainline: TWO, cluster: ONE, name: Arc::from("beta"), rules, rollout: None };
         let backends = Backends::Canary(Box::new(canary));
         let world = World::of(route("/", Action::Forward(Forward { backends, ..forward(TWO) })));
         for (header, expected) in [("always", Some("beta")), ("never", None)] {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::ResponsePolicy;
+use model::{Replacements, ResponsePolicy};
 use wire::coding::{self, Coded};
 use wire::h1::{Body, Response};
 
@@ -48,6 +48,17 @@ pub(crate) fn plan(
     let replacer = Replacer::new(replacements.texts.iter().map(text), replacements.once);
     let keeps_last_modified = replacements.keeps_last_modified;
     Some(Replaced { replacer: Some(replacer), keeps_last_modified, len: None })
+}
+
+/// The replacements in words.
+pub(crate) fn in_words(replacements: &Replacements) -> String {
+    let Replacements { texts, media_types, once, .. } = replacements;
+    let pairs: Vec<_> =
+        texts.iter().map(|one| format!("{:?} by {:?}", one.from, one.to.to_string())).collect();
+    let times = if *once { "each once" } else { "each time" };
+    let is_any = media_types.iter().any(|known| known == "*");
+    let types = if is_any { "of any type".to_owned() } else { media_types.join(", ") };
+    format!("replaces {}, {times}, in contents that are {types} and not compressed", pairs.join(", "))
 }
 
 impl Replaced {

@@ -3,8 +3,8 @@
 //! Frames, flow control and header compression are `wire::h2`'s. Here is how long a connection lives, what it
 //! may cost, and how a stream becomes a request.
 
-use std::cell::Cell;
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,19 +14,18 @@ use observe::Reason;
 use wire::h2::{Code, Connection, Fault, Limits, PREFACE};
 
 use crate::admit::admission;
-use crate::drive::multiplexed::{Arrived, HEAD_BYTES, OpenStream, Streams, serve_stream, websocket_key};
-use crate::io::boxed::boxed;
+use crate::drive::multiplexed::{HEAD_BYTES, Serving, websocket_key};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::h2::{Link, Progress, Slot, Stream};
 use crate::io::pace::time_for;
 use crate::io::socket::Socket;
 use crate::limits::{
-    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_MALFORMED_STREAMS_MAX,
-    HTTP2_STREAM_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, HTTP2_UNWRITTEN_BYTES_MAX, LAST_REQUEST_GRACE,
-    LINGER,
+    HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_HEADER_TABLE_BYTES, HTTP2_STREAM_WINDOW_BYTES,
+    HTTP2_STREAM_WINDOW_BYTES_MAX, HTTP2_UNWRITTEN_BYTES_MAX, LINGER,
 };
 use crate::request::conn::Conn;
+use crate::request::reply;
 use crate::worker::Worker;
 
 /// The beginning of a connection.
@@ -86,15 +85,7 @@ pub(crate) async fn serve(
     ahead: Buffer,
 ) {
     let link = Link::of_client(socket, ahead, limits(worker), worker.clock.clone());
-    let server = Server {
-        worker,
-        conn: Rc::new(conn),
-        deadline,
-        link,
-        streams: Streams::new(worker.clock.clone()),
-        is_closing: Cell::new(false),
-        faults: Cell::new(0),
-    };
+    let server = Server { serving: Serving::new(worker, conn, deadline), link };
     let code = server.run().await;
     server.say_goodbye(code).await;
 }
@@ -116,16 +107,16 @@ fn limits(worker: &Worker) -> Limits {
 
 /// A connection that is being served.
 struct Server<'a> {
-    worker: &'a Rc<Worker>,
-    conn: Rc<Conn>,
-    deadline: Deadline,
+    serving: Serving<'a>,
     link: Rc<Link>,
-    /// Streams that are being served.
-    streams: Rc<Streams>,
-    /// No more streams are taken.
-    is_closing: Cell<bool>,
-    /// Streams that broke a rule and have been counted.
-    faults: Cell<u32>,
+}
+
+impl<'a> Deref for Server<'a> {
+    type Target = Serving<'a>;
+
+    fn deref(&self) -> &Serving<'a> {
+        &self.serving
+    }
 }
 
 /// The progress of a connection.
@@ -173,7 +164,8 @@ impl Server<'_> {
 
     fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
         let progress = self.poll_link(cx);
-        self.count_faults();
+        let faults = self.link.with(|connection| connection.faults());
+        self.count_faults(faults, Reason::Http2StreamError);
         if self.is_flood() {
             return Poll::Ready(Event::Flood);
         }
@@ -183,7 +175,7 @@ impl Server<'_> {
             Poll::Ready(Progress::End | Progress::Goaway) => Poll::Ready(Event::End),
             Poll::Pending => {
                 self.streams.wake_on_change(cx);
-                let (idle, slow) = (self.idle_until(), self.begun_until());
+                let (idle, slow) = (self.idle_until(|| LINGER), self.begun_until());
                 let due = [idle, slow.map(|(due, _)| due)].into_iter().flatten().min();
                 let slow = slow.filter(|(due, _)| *due <= self.worker.clock.now());
                 let event = slow.map_or(Event::Due, |(_, reason)| Event::Slow(reason));
@@ -200,33 +192,6 @@ impl Server<'_> {
                 progress => return progress,
             }
         }
-    }
-
-    fn is_flood(&self) -> bool {
-        self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX
-    }
-
-    /// When the connection has been without a request for too long, whatever frames have come meanwhile.
-    fn idle_until(&self) -> Option<Moment> {
-        let is_first = self.conn.requests.get() == 0;
-        let is_last = self.worker.is_closing(self.conn.listener);
-        let timeout = match (self.streams.open.get(), self.is_closing.get(), is_last) {
-            // Streams that wait for something have deadlines of their own.
-            (1.., ..) => return None,
-            (0, true, _) => LINGER,
-            (0, false, true) => {
-                if is_first {
-                    LAST_REQUEST_GRACE
-                } else {
-                    Duration::ZERO
-                }
-            }
-            (0, false, false) => {
-                let configured = self.worker.config().settings().client.keep_alive_timeout;
-                self.worker.keep_alive_timeout(configured)
-            }
-        };
-        Some(self.streams.idle_since.get().after(timeout))
     }
 
     /// When the frame or head that has begun to come has to be there, and what is wrong if it is not.
@@ -251,10 +216,10 @@ impl Server<'_> {
 
     /// Serves the request that has begun, in a task of its own.
     fn accept(&self) -> Result<(), Fault> {
-        let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
+        let worker = self.worker;
         let config = worker.config();
         let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
-        let key = || websocket_key(&worker);
+        let key = || websocket_key(worker);
         let opened = self.link.with(|connection| {
             connection.set_pressed(worker.relief().shortens_keep_alive);
             connection.request(config.request_limits(), key, &mut head, &mut request, Slot::default())
@@ -263,22 +228,14 @@ impl Server<'_> {
             worker.requests.keep(request);
             return Ok(());
         };
-        self.conn.count_request();
-        let is_last = self.conn.requests.get() >= config.settings().client.keep_alive_requests
-            || self.conn.is_closing();
-        if is_last && !self.is_closing.replace(true) {
+        if self.count_request(config.settings().client.keep_alive_requests) {
             self.link.with(Connection::shut_down);
         }
-        let begin = worker.clock.now();
         let stream = Stream::new(Rc::clone(&self.link), opened.key);
         if opened.is_end {
             stream.note_end();
         }
-        let open = OpenStream::count(&self.streams);
-        let (worker, read) = (Rc::clone(&worker), opened.head);
-        let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
-        // In a box of its own, since a task is moved several times until it has its place.
-        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
+        self.serving.serve(stream, head, request, opened.head.map_err(reply::malformed));
         Ok(())
     }
 
@@ -296,12 +253,5 @@ impl Server<'_> {
         }
         // The peer need not take it.
         let _ = self.deadline.within(LINGER, |cx| self.link.poll_goodbye(cx)).await;
-    }
-
-    fn count_faults(&self) {
-        let seen = self.link.with(|connection| connection.faults());
-        for _ in self.faults.replace(seen)..seen {
-            self.worker.recorder.borrow().reason(Reason::Http2StreamError);
-        }
     }
 }

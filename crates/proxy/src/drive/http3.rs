@@ -6,10 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use clients::ClientConnection;
 use clients::abuse::Tally;
@@ -19,17 +19,17 @@ use observe::Reason;
 use wire::h3::{Code, Fault};
 
 use crate::admit::admission;
-use crate::drive::multiplexed::{Arrived, HEAD_BYTES, OpenStream, Streams, serve_stream, websocket_key};
-use crate::io::boxed::boxed;
+use crate::drive::early_data;
+use crate::drive::multiplexed::{HEAD_BYTES, Serving, websocket_key};
 use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::h3::{Link, Progress, Stream};
 use crate::io::listening;
+use crate::io::pace::time_for;
 use crate::io::quic::{Endpoint, Incoming, ServerConfig, StreamId, idle_timeout};
 use crate::io::tls::{ClientTls, quic_fault};
-use crate::limits::{
-    HTTP2_MALFORMED_STREAMS_MAX, LAST_REQUEST_GRACE, LINGER, QUIC_HANDSHAKES_UNVALIDATED_MAX,
-};
+use crate::limits::{LINGER, QUIC_HANDSHAKES_UNVALIDATED_MAX, QUIC_STREAMS_FIRST};
 use crate::request::conn::{Conn, Peer};
+use crate::request::reply;
 use crate::worker::{Open, Worker};
 
 /// Decides on a connection that a client asks for: serves it in a task of its own, has the client show first
@@ -92,6 +92,9 @@ fn serve(
                 return;
             }
         };
+        if let Some(name) = &tls.server_name {
+            worker.alternatives.note(listener, name.as_bytes(), worker.clock.now());
+        }
         let conn = Conn {
             tls: Some(tls),
             peer,
@@ -109,13 +112,8 @@ fn serve(
         };
         conn.own(&deadline);
         let server = Server {
-            worker,
-            conn: Rc::new(conn),
-            deadline,
+            serving: Serving::new(worker, conn, deadline),
             link,
-            streams: Streams::new(worker.clock.clone()),
-            is_closing: Cell::new(false),
-            faults: Cell::new(0),
             pinged: Cell::new(worker.clock.now()),
         };
         let code = server.run().await;
@@ -160,18 +158,18 @@ async fn connect(
 
 /// A connection that is being served.
 struct Server<'a> {
-    worker: &'a Rc<Worker>,
-    conn: Rc<Conn>,
-    deadline: Deadline,
+    serving: Serving<'a>,
     link: Rc<Link>,
-    /// Streams that are being served.
-    streams: Rc<Streams>,
-    /// No more streams are taken.
-    is_closing: Cell<bool>,
-    /// Streams that broke a rule and have been counted.
-    faults: Cell<u32>,
     /// When the client was last asked for a sign of life.
     pinged: Cell<Moment>,
+}
+
+impl<'a> Deref for Server<'a> {
+    type Target = Serving<'a>;
+
+    fn deref(&self) -> &Serving<'a> {
+        &self.serving
+    }
 }
 
 /// The progress of a connection.
@@ -183,7 +181,7 @@ enum Event {
     /// A client whose requests take long has to show that it is there.
     Ping,
     /// A head that has begun took too long to come.
-    Slow,
+    Slow(Reason),
     Broken(Fault),
     Flood,
     End,
@@ -216,8 +214,7 @@ impl Server<'_> {
                     self.pinged.set(self.worker.clock.now());
                     self.link.ping();
                 }
-                Event::Slow => {
-                    let reason = Reason::HeadTimeout;
+                Event::Slow(reason) => {
                     self.worker.recorder.borrow().reason(reason);
                     let config = self.worker.config();
                     admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
@@ -240,8 +237,8 @@ impl Server<'_> {
 
     fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
         let progress = self.link.poll_progress(cx);
-        self.count_faults();
-        if self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX {
+        self.count_faults(self.link.faults(), Reason::Http3StreamError);
+        if self.is_flood() {
             return Poll::Ready(Event::Flood);
         }
         match progress {
@@ -259,50 +256,35 @@ impl Server<'_> {
             }
             Poll::Pending => {
                 self.streams.wake_on_change(cx);
-                let idle = self.idle_until();
+                // The client has read the GOAWAY by then, or packets are lost.
+                let idle = self.idle_until(|| self.link.quic().goodbye_time().min(LINGER));
                 let slow = self.head_until();
                 let ping = self.ping_at();
-                let due = [idle, slow, ping].into_iter().flatten().min();
+                let due = [idle, slow.map(|(due, _)| due), ping].into_iter().flatten().min();
                 let now = self.worker.clock.now();
-                let is_due = |at: Option<Moment>| at.is_some_and(|at| at <= now);
-                let event = match (is_due(slow), is_due(ping)) {
-                    (true, _) => Event::Slow,
-                    (false, true) => Event::Ping,
-                    (false, false) => Event::Due,
+                let event = match slow.filter(|(due, _)| *due <= now) {
+                    Some((_, reason)) => Event::Slow(reason),
+                    None if ping.is_some_and(|at| at <= now) => Event::Ping,
+                    None => Event::Due,
                 };
                 self.deadline.poll_idle(due, idle.is_some(), cx).map(|()| event)
             }
         }
     }
 
-    /// When the connection has been without a request for too long.
-    fn idle_until(&self) -> Option<Moment> {
-        let is_first = self.conn.requests.get() == 0;
-        let is_last = self.worker.is_closing(self.conn.listener);
-        let timeout = match (self.streams.open.get(), self.is_closing.get(), is_last) {
-            // Streams that wait for something have deadlines of their own.
-            (1.., ..) => return None,
-            // The client has read the GOAWAY by then, or packets are lost.
-            (0, true, _) => self.link.quic().goodbye_time().min(LINGER),
-            (0, false, true) => {
-                if is_first {
-                    LAST_REQUEST_GRACE
-                } else {
-                    Duration::ZERO
-                }
-            }
-            (0, false, false) => {
-                let configured = self.worker.config().settings().client.keep_alive_timeout;
-                self.worker.keep_alive_timeout(configured)
-            }
-        };
-        Some(self.streams.idle_since.get().after(timeout))
-    }
-
-    /// When a head that has begun to come has to be there.
-    fn head_until(&self) -> Option<Moment> {
-        let since = self.link.begun()?;
-        Some(since.after(self.worker.config().settings().client.header_timeout))
+    /// When a head that has begun to come has to be there, and what is wrong if it is not.
+    fn head_until(&self) -> Option<(Moment, Reason)> {
+        let config = self.worker.config();
+        let client = &config.settings().client;
+        let timeout = self.link.head_due(|_| client.header_timeout)?;
+        let by_rate = client.bounds.send_rate_min.and_then(|rate| {
+            let time = |bytes: usize| rate.grace + time_for(bytes, rate);
+            self.link.head_due(|bytes| bytes.map_or(client.header_timeout, time))
+        });
+        Some(match by_rate.filter(|due| *due < timeout) {
+            Some(due) => (due, Reason::HeadRate),
+            None => (timeout, Reason::HeadTimeout),
+        })
     }
 
     /// When a client with requests that take long is asked for a sign of life: without packets, QUIC takes
@@ -314,42 +296,38 @@ impl Server<'_> {
 
     /// Serves the request on a stream whose head has come, in a task of its own.
     fn accept(&self, id: StreamId) {
-        let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
+        let worker = self.worker;
         let config = worker.config();
         let (mut head, mut request) = (Vec::with_capacity(HEAD_BYTES), worker.requests.take());
-        let key = || websocket_key(&worker);
+        let key = || websocket_key(worker);
         let opened = self.link.request(id, config.request_limits(), key, &mut head, &mut request);
         let Some(opened) = opened else {
             return worker.requests.keep(request);
         };
-        self.conn.count_request();
-        let is_last = self.conn.requests.get() >= config.settings().client.keep_alive_requests
-            || self.conn.is_closing();
-        if is_last && !self.is_closing.replace(true) {
+        let read = opened.head.map_err(reply::malformed).and_then(|()| {
+            if self.link.is_early() {
+                early_data::admit(&config, self.conn.listener, &mut head, &mut request)
+            } else {
+                Ok(())
+            }
+        });
+        if self.count_request(config.settings().client.keep_alive_requests) {
             self.link.shut_down();
         }
-        let begin = worker.clock.now();
         if self.streams.open.get() == 0 {
-            self.pinged.set(begin);
+            self.pinged.set(worker.clock.now());
+        }
+        let streams_max = config.settings().client.http2_streams_max;
+        if self.streams.open.get() == QUIC_STREAMS_FIRST as usize / 2 && streams_max > QUIC_STREAMS_FIRST {
+            self.link.quic().allow_streams(streams_max);
         }
         let stream = Stream::new(Rc::clone(&self.link), id);
-        let open = OpenStream::count(&self.streams);
-        let worker = Rc::clone(&worker);
-        let arrived = Arrived { open, worker, conn, stream, head, request, read: opened.head, begin };
-        // In a box of its own, since a task is moved several times until it has its place.
-        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
+        self.serving.serve(stream, head, request, read);
     }
 
     async fn say_goodbye(&self, code: Option<Code>) {
         self.link.close(code.unwrap_or(Code::NO_ERROR));
         // The client need not take it.
         let _ = self.deadline.within(LINGER, |cx| self.link.poll_goodbye(cx)).await;
-    }
-
-    fn count_faults(&self) {
-        let seen = self.link.faults();
-        for _ in self.faults.replace(seen)..seen {
-            self.worker.recorder.borrow().reason(Reason::Http3StreamError);
-        }
     }
 }

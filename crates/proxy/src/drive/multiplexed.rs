@@ -1,28 +1,32 @@
-//! The common parts of connections with several requests at once, over HTTP/2 and HTTP/3: the task of a
-//! request, and the count of those that are open.
+//! The common parts of connections with several requests at once, over HTTP/2 and HTTP/3: how long they live,
+//! the task of a request, and the count of those that are open.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clock::{Clock, Moment};
 use observe::Reason;
-use wire::h1::{Malformed, Request};
+use wire::h1::Request;
 
 use crate::admit::admission;
 use crate::answer::own_answer::refuse;
 use crate::drive::serve::serve as serve_request;
+use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
 use crate::io::stream::Stream;
+use crate::io::wakers::remember;
 use crate::io::{h2, h3};
-use crate::limits::{HTTP2_CANCELS_MAX, HTTP2_STREAMS_PER_CANCEL};
+use crate::limits::{
+    HTTP2_CANCELS_MAX, HTTP2_MALFORMED_STREAMS_MAX, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE,
+};
 use crate::request::RequestStart;
 use crate::request::client::Client;
 use crate::request::conn::Conn;
-use crate::request::reply;
 use crate::worker::Worker;
 
 /// A stream that a task owns.
@@ -54,21 +58,106 @@ impl OwnedStream for h3::Stream {
     }
 }
 
-/// A request as it came in on a stream.
-pub(super) struct Arrived<S> {
-    pub(super) open: OpenStream,
-    pub(super) worker: Rc<Worker>,
+/// A connection whose requests are served.
+pub(super) struct Serving<'a> {
+    pub(super) worker: &'a Rc<Worker>,
     pub(super) conn: Rc<Conn>,
-    pub(super) stream: S,
-    pub(super) head: Vec<u8>,
-    pub(super) request: Box<Request>,
+    pub(super) deadline: Deadline,
+    pub(super) streams: Rc<Streams>,
+    /// No more streams are taken.
+    pub(super) is_closing: Cell<bool>,
+    /// Streams that broke a rule and have been counted.
+    faults: Cell<u32>,
+}
+
+impl<'a> Serving<'a> {
+    pub(super) fn new(worker: &'a Rc<Worker>, conn: Conn, deadline: Deadline) -> Self {
+        Self {
+            worker,
+            conn: Rc::new(conn),
+            deadline,
+            streams: Streams::new(worker.clock.clone()),
+            is_closing: Cell::new(false),
+            faults: Cell::new(0),
+        }
+    }
+
+    /// When the connection has been without a request for too long, whatever frames have come meanwhile.
+    /// `goodbye` is the time that a client has to read that no more requests are taken.
+    pub(super) fn idle_until(&self, goodbye: impl FnOnce() -> Duration) -> Option<Moment> {
+        let is_first = self.conn.requests.get() == 0;
+        let is_last = self.worker.is_closing(self.conn.listener);
+        let timeout = match (self.streams.open.get(), self.is_closing.get(), is_last) {
+            // Streams that wait for something have deadlines of their own.
+            (1.., ..) => return None,
+            (0, true, _) => goodbye(),
+            (0, false, true) => {
+                if is_first {
+                    LAST_REQUEST_GRACE
+                } else {
+                    Duration::ZERO
+                }
+            }
+            (0, false, false) => {
+                let configured = self.worker.config().settings().client.keep_alive_timeout;
+                self.worker.keep_alive_timeout(configured)
+            }
+        };
+        Some(self.streams.idle_since.get().after(timeout))
+    }
+
+    /// Counts a request. True where it is the last one that the connection takes, which the client has to be
+    /// told.
+    pub(super) fn count_request(&self, requests_max: u64) -> bool {
+        self.conn.count_request();
+        let is_last = self.conn.requests.get() >= requests_max || self.conn.is_closing();
+        is_last && !self.is_closing.replace(true)
+    }
+
+    /// Serves the request on a stream, in a task of its own.
+    pub(super) fn serve<S: OwnedStream + 'static>(
+        &self,
+        stream: S,
+        head: Vec<u8>,
+        request: Box<Request>,
+        read: Result<(), Reason>,
+    ) {
+        let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
+        let (begin, open) = (worker.clock.now(), OpenStream::count(&self.streams));
+        let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
+        // In a box of its own, since a task is moved several times until it has its place.
+        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
+    }
+
+    /// Counts the streams on which the client broke a rule, of which `seen` have been in all.
+    pub(super) fn count_faults(&self, seen: u32, reason: Reason) {
+        for _ in self.faults.replace(seen)..seen {
+            self.worker.recorder.borrow().reason(reason);
+        }
+    }
+
+    /// Whether the client has broken off so many streams, or broken rules on so many, that the connection has
+    /// to end.
+    pub(super) fn is_flood(&self) -> bool {
+        self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX
+    }
+}
+
+/// A request as it came in on a stream.
+struct Arrived<S> {
+    open: OpenStream,
+    worker: Rc<Worker>,
+    conn: Rc<Conn>,
+    stream: S,
+    head: Vec<u8>,
+    request: Box<Request>,
     /// The reason why the head cannot be served.
-    pub(super) read: Result<(), Malformed>,
-    pub(super) begin: Moment,
+    read: Result<(), Reason>,
+    begin: Moment,
 }
 
 /// Serves one request.
-pub(super) async fn serve_stream<S: OwnedStream>(arrived: Arrived<S>) {
+async fn serve_stream<S: OwnedStream>(arrived: Arrived<S>) {
     let Arrived { open, worker, conn, stream, head, request, read, begin } = &arrived;
     // One that was broken off together with its head is looked at no further: a flood of them is to cost
     // next to nothing.
@@ -86,7 +175,7 @@ pub(super) async fn serve_stream<S: OwnedStream>(arrived: Arrived<S>) {
             let mut nothing = Buffer::empty(&worker.buffers);
             serve_request(worker, arrival, request, &mut nothing).await;
         }
-        Err(fault) => _ = refuse(worker, arrival, reply::malformed(*fault)).await,
+        Err(reason) => _ = refuse(worker, arrival, *reason).await,
     }
     open.note_end(stream.was_cancelled());
     let Arrived { worker, request, .. } = arrived;
@@ -119,7 +208,7 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    pub(super) fn new(clock: Clock) -> Rc<Self> {
+    fn new(clock: Clock) -> Rc<Self> {
         Rc::new(Self {
             idle_since: Cell::new(clock.now()),
             clock,
@@ -139,28 +228,25 @@ impl Streams {
         self.cancelled.set(self.cancelled.get() + 1);
     }
 
-    pub(super) fn has_too_many_cancelled(&self) -> bool {
+    fn has_too_many_cancelled(&self) -> bool {
         self.cancelled.get() > HTTP2_CANCELS_MAX + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
     }
 
     pub(super) fn wake_on_change(&self, cx: &Context<'_>) {
-        let mut connection = self.connection.borrow_mut();
-        if !connection.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            *connection = Some(cx.waker().clone());
-        }
+        remember(&mut self.connection.borrow_mut(), cx);
     }
 }
 
 /// Counts a stream while it is open.
-pub(super) struct OpenStream(Rc<Streams>);
+struct OpenStream(Rc<Streams>);
 
 impl OpenStream {
-    pub(super) fn count(streams: &Rc<Streams>) -> Self {
+    fn count(streams: &Rc<Streams>) -> Self {
         streams.open.set(streams.open.get() + 1);
         Self(Rc::clone(streams))
     }
 
-    pub(super) fn note_end(&self, was_cancelled: bool) {
+    fn note_end(&self, was_cancelled: bool) {
         let count = if was_cancelled { &self.0.cancelled } else { &self.0.ended };
         count.set(count.get() + 1);
     }

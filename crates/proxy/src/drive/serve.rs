@@ -5,6 +5,7 @@ mod behaviour;
 mod cached;
 mod home;
 mod shed;
+mod sign_ins;
 #[cfg(test)]
 mod tests;
 
@@ -102,9 +103,9 @@ async fn pass<'a>(admitted: &mut Admitted<'a>, target: Target<'a>, rest: &mut Bu
 async fn conclude(admitted: &Admitted<'_>, passed: Passed<'_>, rest: &mut Buffer) -> AfterRequest {
     // An answer of our own may be sent though the time is up.
     admitted.deadline.uncap();
-    let Passed { result, cookie, by_error_backend } = passed;
-    let admitted = by_error_backend.as_deref().unwrap_or(admitted);
-    let (next, by_error_backend) = match result {
+    let Passed { result, cookie, elsewhere } = passed;
+    let admitted = elsewhere.as_deref().unwrap_or(admitted);
+    let (next, elsewhere) = match result {
         Ok(next) => (next, None),
         Err(stop) => {
             let attempted = Attempted { cookie, ..Attempted::new(admitted) };
@@ -116,7 +117,7 @@ async fn conclude(admitted: &Admitted<'_>, passed: Passed<'_>, rest: &mut Buffer
         // The least rate was for this response.
         admitted.deadline.pace(Direction::Write, None);
     }
-    let answered = Answered { admitted: by_error_backend.as_deref().unwrap_or(admitted) };
+    let answered = Answered { admitted: elsewhere.as_deref().unwrap_or(admitted) };
     record::record(&answered);
     access::abuse::count(&answered, answered.peer_request.is_some());
     next
@@ -151,16 +152,14 @@ async fn answer_stop<'a>(
         return (answer(&attempted, stop, rest).await, None);
     };
     let passed = error_backend::ask(&attempted, page, rest).await;
-    let Some(by_error_backend) = passed.by_error_backend else {
-        unreachable!("the error backend says how it was asked")
-    };
+    let Some(elsewhere) = passed.elsewhere else { unreachable!("the error backend says how it was asked") };
     stop = match passed.result {
-        Ok(next) => return (next, Some(by_error_backend)),
+        Ok(next) => return (next, Some(elsewhere)),
         Err(stop) => stop,
     };
     let cookie = attempted.cookie.take();
-    let attempted = Attempted { cookie, ..Attempted::new(&by_error_backend) };
+    let attempted = Attempted { cookie, ..Attempted::new(&elsewhere) };
     let next = answer(&attempted, stop, rest).await;
     drop(attempted);
-    (next, Some(by_error_backend))
+    (next, Some(elsewhere))
 }

@@ -35,7 +35,7 @@ pub(crate) async fn ask<'a>(attempted: &Attempted<'_, 'a>, page: ErrorPage, rest
         None => Err(built_in(&admitted).into()),
         Some((cluster, forward)) => ask_first(&admitted, cluster, forward, rest).await,
     };
-    Passed { result, cookie: None, by_error_backend: Some(admitted) }
+    Passed { result, cookie: None, elsewhere: Some(admitted) }
 }
 
 async fn ask_first(
@@ -59,7 +59,7 @@ pub(crate) async fn take_over<'a>(
     let cookie = attempted.cookie.take();
     let Some((cluster, forward)) = asked else {
         let result = Err(built_in(&admitted).into());
-        return Passed { result, cookie, by_error_backend: Some(admitted) };
+        return Passed { result, cookie, elsewhere: Some(admitted) };
     };
     let is_kept = can_send_body_again(&admitted, &outbound);
     if let Some(page) = admitted.error_page.as_mut().and_then(Rc::get_mut) {
@@ -70,7 +70,7 @@ pub(crate) async fn take_over<'a>(
     let result = tries(&mut attempted, cluster, &forward, &mut outbound).await;
     let cookie = attempted.cookie.take();
     drop((outbound, attempted));
-    Passed { result, cookie, by_error_backend: Some(admitted) }
+    Passed { result, cookie, elsewhere: Some(admitted) }
 }
 
 /// The first error backend that has endpoints. Of what the route asks for itself only its times hold.
@@ -107,6 +107,7 @@ fn forward_to(admitted: &Admitted<'_>, backends: Backends) -> Forward {
         cache: None,
         overload: None,
         priority: own.map(|own| own.priority).unwrap_or_default(),
+        fallback: None,
     }
 }
 

@@ -74,8 +74,18 @@ fn send(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror, content: Op
     reactor::spawn_detached(running.run());
 }
 
+/// Destination of the copies, and the share of requests that are copied.
+pub(crate) fn in_words(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror) -> String {
+    let name = &admitted.config.snapshot.cluster(mirror.cluster).name;
+    let (host, target) = address(admitted, forward, mirror);
+    let [host, target] = [host, target].map(|text| String::from_utf8_lossy(&text).into_owned());
+    let share =
+        if mirror.share == Share::ALL { String::new() } else { format!("{} of them: ", mirror.share) };
+    format!("{share}a copy goes to {name}: {target} of {host}")
+}
+
 /// Host and target of a copy.
-pub(crate) fn address(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror) -> (Vec<u8>, Vec<u8>) {
+fn address(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror) -> (Vec<u8>, Vec<u8>) {
     if let Some(copy) = &mirror.copy {
         return (values::expand_field(admitted, &copy.host), target_of(admitted, copy));
     }

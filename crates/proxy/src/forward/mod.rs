@@ -18,6 +18,7 @@
 pub(crate) mod affinity;
 pub(crate) mod attempt;
 pub(crate) mod error_backend;
+mod failover;
 mod flight;
 mod gone;
 mod health;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use model::Forward;
+use model::{ClusterId, Forward};
 use observe::Reason;
 
 use crate::admit::errors;
@@ -12,6 +12,7 @@ use crate::answer::passed::Passed;
 use crate::cache;
 use crate::forward::attempt::Tried;
 use crate::forward::error_backend;
+use crate::forward::failover;
 use crate::forward::flight::{Flight, Landed};
 use crate::forward::mirror;
 use crate::forward::outbound::Outbound;
@@ -32,6 +33,8 @@ enum Ended {
     /// An error backend answers in place of an endpoint's response.
     Replaced(Box<ErrorPage>),
     Failed(Reason),
+    /// The request goes on to a cluster that its route falls back to.
+    Elsewhere(ClusterId),
 }
 
 /// Forwards a request to an endpoint of its cluster. `rest` holds what has been read after the head.
@@ -167,7 +170,7 @@ async fn tries(
             Ok(Tried::Replaced(page)) => return Ended::Replaced(page),
             Err(fault) => fault,
         };
-        let is_tried_again = !is_last
+        let is_tried_again = (!is_last || failover::has_other_cluster(attempted, forwarding))
             && retry::may_retry(attempted, fault, forwarding)
             && retry::is_within_budget(attempted, fault, forwarding);
         if !is_tried_again {
@@ -175,6 +178,9 @@ async fn tries(
         }
         if let Err(reason) = retry::back_off(attempted, forwarding).await {
             return Ended::Failed(reason);
+        }
+        if let Some(id) = failover::next(attempted, cluster, outbound) {
+            return Ended::Elsewhere(id);
         }
         let picked = attempted.pick(cluster, forwarding);
         let member = match select(attempted, cluster, outbound, picked, Some(fault.reason)).await {
@@ -235,8 +241,8 @@ async fn select(
     }
 }
 
-/// Gives the client another response than that of an endpoint: a stale one of the cache, or an error
-/// backend's.
+/// Gives the client another response than that of an endpoint of the cluster: that of a cluster that the
+/// route falls back to, a stale one of the cache, or an error backend's.
 async fn give_other<'a>(
     mut attempted: Attempted<'_, 'a>,
     forwarding: &Forward,
@@ -247,10 +253,11 @@ async fn give_other<'a>(
         Ended::Answered(next) => return Ok(next).into(),
         Ended::Replaced(page) => (Reason::UpstreamStatus, Some(*page)),
         Ended::Failed(reason) => (reason, None),
+        Ended::Elsewhere(id) => return failover::go_on(attempted, outbound, id).await,
     };
     if reason == Reason::ProcessorAnswered {
         let result = Err(processed::stop(&attempted, reason));
-        return Passed { result, cookie: attempted.cookie.take(), by_error_backend: None };
+        return Passed { result, cookie: attempted.cookie.take(), elsewhere: None };
     }
     if attempted.miss().is_some() {
         match cache::rescue(&attempted, forwarding, reason).await {
@@ -262,5 +269,5 @@ async fn give_other<'a>(
     if let Some(page) = page.or_else(|| errors::page_for_fault(&attempted, reason)) {
         return error_backend::take_over(attempted, page, outbound).await;
     }
-    Passed { result: Err(reason.into()), cookie: attempted.cookie.take(), by_error_backend: None }
+    Passed { result: Err(reason.into()), cookie: attempted.cookie.take(), elsewhere: None }
 }

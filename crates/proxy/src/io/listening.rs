@@ -35,6 +35,12 @@ pub(crate) fn bind(address: SocketAddr, only_v6: bool) -> io::Result<StdListener
     Ok(socket.into())
 }
 
+/// Takes a worker's share of the sockets that were handed to this process for an address, or else binds one.
+pub(crate) fn bind_for(worker: &Worker, address: SocketAddr, only_v6: bool) -> io::Result<Vec<StdListener>> {
+    let handed = worker.handed.take(address, worker.index() as usize, worker.workers() as usize);
+    if handed.is_empty() { bind(address, only_v6).map(|one| vec![one]) } else { Ok(handed) }
+}
+
 /// Fails if another process listens at the address: the workers' sockets would share it with a process that
 /// has set `SO_REUSEPORT` too, such as a second proxy, and each would get some of the connections.
 pub(crate) fn probe(address: SocketAddr, only_v6: bool) -> io::Result<()> {
@@ -113,6 +119,8 @@ pub(crate) struct Acceptor {
     listener: Rc<TcpListener>,
     admit: Admit,
     accepting: JoinHandle<()>,
+    /// A service manager keeps the socket.
+    is_kept: bool,
 }
 
 impl Acceptor {
@@ -125,13 +133,20 @@ impl Acceptor {
     ) -> io::Result<Self> {
         let listener = Rc::new(TcpListener::from_std(socket)?);
         let local = listener.local_addr()?;
+        let is_kept = worker.handed.kept().contains(&local);
         let worker = Rc::clone(worker);
         let from = Rc::clone(&listener);
         let admitting = Rc::clone(&admit);
         let accepting = reactor::spawn(async move {
             accept_each(&worker, &from, local, &*admitting, refuse).await;
         });
-        Ok(Self { listener, admit, accepting })
+        Ok(Self { listener, admit, accepting, is_kept })
+    }
+
+    /// Accepts no more, and leaves the socket and the connections that wait there to the process that has
+    /// taken it over.
+    pub(crate) fn let_go(&self) {
+        self.accepting.abort();
     }
 
     /// The port that the socket is bound to.
@@ -140,9 +155,12 @@ impl Acceptor {
     }
 
     /// Accepts the connections that are established already, and no more: closing the listener would reset
-    /// them.
+    /// them. A socket that a service manager keeps stays open, with what waits there for the next process.
     pub(crate) fn close(&self) {
         self.accepting.abort();
+        if self.is_kept {
+            return;
+        }
         while let Ok((stream, peer)) = self.listener.try_accept() {
             (self.admit)(stream, peer);
         }

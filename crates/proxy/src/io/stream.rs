@@ -1,6 +1,6 @@
 //! A request on a connection that has several at once, whichever protocol it speaks.
 
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -58,7 +58,10 @@ impl Stream<'_> {
     /// The next piece, if it has arrived.
     #[inline]
     pub(crate) fn data_now(self) -> Option<Result<Bytes, Broken>> {
-        each!(self, stream => stream.data_now())
+        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(next) => next,
+            Poll::Pending => None,
+        }
     }
 
     /// The content that has come, if nothing follows it and it is no longer than `len_max`.

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use socket2::SockAddr;
 
@@ -40,6 +40,45 @@ fn set_on(socket: &impl AsFd, level: libc::c_int, option: libc::c_int) -> io::Re
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel select by a program of classic BPF which of the sockets that share an address gets a
+/// datagram; it returns the socket's index (socket(7)).
+pub(crate) fn attach_reuse_port_filter(socket: &impl AsFd, program: &[libc::sock_filter]) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let filter = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel copies the program, of
+    // which there are as many instructions as `filter` says; it does not write to it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_REUSEPORT_CBPF,
+            (&raw const filter).cast(),
+            size_of_val(&filter) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A copy of the descriptor with this number, which is closed when another program begins.
+pub(crate) fn copy_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes a number, which need not be that of an open descriptor.
+    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 0) };
+    if copy < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just opened it, so that nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// The descriptor with this number, which was open when this program began, and which nothing else in it
+/// uses. The number is free after that.
+pub(crate) fn take_descriptor(number: RawFd) -> io::Result<OwnedFd> {
+    let copy = copy_descriptor(number)?;
+    // SAFETY: the number is that of an open descriptor, of which the caller is the only user.
+    unsafe { libc::close(number) };
+    Ok(copy)
 }
 
 /// Has the calling thread run where no other one wants the CPU (`SCHED_IDLE`, sched(7)), or with the lowest

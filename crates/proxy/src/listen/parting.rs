@@ -16,6 +16,8 @@ pub(crate) enum Stopping {
     No,
     /// The shutdown begins after this time.
     After(Duration),
+    /// Another process accepts from now on, and the shutdown begins after this time.
+    HandedOver(Duration),
     /// The shutdown has begun.
     Now,
 }

@@ -149,6 +149,10 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
             Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
             changed = stopping.changed() => match *stopping.borrow_and_update() {
                 Stopping::After(time) if changed.is_ok() => worker.part_over(time),
+                Stopping::HandedOver(time) if changed.is_ok() => {
+                    listeners.let_go();
+                    worker.part_over(time);
+                }
                 _ => break,
             },
         }

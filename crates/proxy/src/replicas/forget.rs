@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn many_orders_take_several_requests_and_too_long_ones_none() {
-        let secret = ReplicaSecret::new(b"of all");
+        let secret = ReplicaSecret::new(b"of all", None);
         let tag = |len: usize| Order::Purge(Purge::Tag("x".repeat(len)));
         let long = tag(REPLICA_MARK_BYTES_MAX / 2);
         let count = |orders: &[Order]| {

@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Fetch,
     /// Orders to forget cached responses.
     Forget,
+    /// A message about sessions of people who have signed in.
+    SignIn,
 }
 
 impl Kind {
@@ -40,11 +42,12 @@ impl Kind {
         match self {
             Self::Fetch => 1,
             Self::Forget => 2,
+            Self::SignIn => 3,
         }
     }
 
     fn of_byte(byte: u8) -> Option<Self> {
-        [Self::Fetch, Self::Forget].into_iter().find(|kind| kind.byte() == byte)
+        [Self::Fetch, Self::Forget, Self::SignIn].into_iter().find(|kind| kind.byte() == byte)
     }
 }
 

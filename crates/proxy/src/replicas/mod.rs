@@ -9,6 +9,7 @@
 //! peer_request  a request that another replica sends for an object whose home is here
 //! forget    orders to forget: keys after a change, purges
 //! tell      a worker sends orders to all others
+//! sign_ins  messages about sessions of people who have signed in
 //! announce  purges from outside the workers, sent by one of them
 //! ```
 //!
@@ -21,6 +22,7 @@ mod mark;
 mod members;
 mod peer_request;
 mod peers;
+mod sign_ins;
 mod tell;
 mod used_marks;
 
@@ -33,4 +35,5 @@ pub(crate) use members::{home, is_other};
 pub(crate) use peer_request::{NO_ANSWER, PeerFetch, PeerRequest};
 pub(crate) use peers::Peers;
 pub use peers::ReplicaSecret;
+pub(crate) use sign_ins::{renew_at_home, tell_sign_in};
 pub(crate) use tell::tell;

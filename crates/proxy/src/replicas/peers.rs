@@ -9,6 +9,8 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign, verify};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use clock::Moment;
+use identity::oidc::directory::Directory;
+use identity::oidc::seal::{CURRENT, Keys};
 
 use super::used_marks::UsedMarks;
 use crate::io::permits::Permits;
@@ -22,12 +24,18 @@ pub struct ReplicaSecret(Arc<SecretState>);
 struct SecretState {
     key: Key,
     used: UsedMarks,
+    /// The address of this replica, where it is known.
+    own: Option<IpAddr>,
+    /// Keys of what only replicas may read.
+    seal: Option<Keys>,
 }
 
 /// The other replicas, as one worker sees them.
 pub(crate) struct Peers {
     /// None where nothing is shared.
     secret: Option<ReplicaSecret>,
+    /// The providers at which people sign in.
+    pub(crate) sign_ins: Directory,
     /// Replicas that failed recently, each with the time until which requests do not wait for it.
     resting: RefCell<Vec<(IpAddr, Moment)>>,
     /// Slots for orders in flight to the replicas.
@@ -35,9 +43,11 @@ pub(crate) struct Peers {
 }
 
 impl ReplicaSecret {
-    /// The secret with these bytes, which all replicas have.
-    pub fn new(bytes: &[u8]) -> Self {
-        Self(Arc::new(SecretState { key: Key::new(HMAC_SHA256, bytes), used: UsedMarks::default() }))
+    /// The secret with these bytes, which all replicas have, and the address of this one, if it is known.
+    pub fn new(bytes: &[u8], own: Option<IpAddr>) -> Self {
+        let seal = Keys::new([(CURRENT, [b"replicas\0", bytes].concat())].into_iter()).ok();
+        let key = Key::new(HMAC_SHA256, bytes);
+        Self(Arc::new(SecretState { key, used: UsedMarks::default(), own, seal }))
     }
 
     /// A pass that authenticates a request to another replica's admin server. It is valid for that replica
@@ -59,6 +69,15 @@ impl ReplicaSecret {
         &self.0.key
     }
 
+    pub(crate) fn own(&self) -> Option<IpAddr> {
+        self.0.own
+    }
+
+    /// The keys of messages that nobody else may read; none if the secret is too short for them.
+    pub(crate) fn seal(&self) -> Option<&Keys> {
+        self.0.seal.as_ref()
+    }
+
     pub(crate) fn used_marks(&self) -> &UsedMarks {
         &self.0.used
     }
@@ -76,8 +95,8 @@ impl fmt::Debug for ReplicaSecret {
 }
 
 impl Peers {
-    pub(crate) fn new(secret: Option<ReplicaSecret>) -> Self {
-        Self { secret, resting: RefCell::default(), orders: Permits::new(REPLICA_ORDERS_MAX) }
+    pub(crate) fn new(secret: Option<ReplicaSecret>, sign_ins: Directory) -> Self {
+        Self { secret, sign_ins, resting: RefCell::default(), orders: Permits::new(REPLICA_ORDERS_MAX) }
     }
 
     pub(crate) fn secret(&self) -> Option<&ReplicaSecret> {
@@ -105,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_pass_counts_for_one_replica_and_a_while() {
-        let (secret, other) = (ReplicaSecret::new(b"secret"), ReplicaSecret::new(b"other"));
+        let (secret, other) = (ReplicaSecret::new(b"secret", None), ReplicaSecret::new(b"other", None));
         let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse::<IpAddr>().unwrap());
         let pass = secret.pass(one, 1000);
         assert!(secret.takes_pass(&pass, one, 1000 + REPLICA_MARK_AGE_MAX.as_secs()));

@@ -67,6 +67,7 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::ExpressionSteps => 500,
         Reason::UnsupportedExpectation => 417,
         Reason::Misdirected => 421,
+        Reason::TooEarly => 425,
         Reason::UnsupportedProtocol => 501,
         Reason::UnsupportedVersion => 505,
         Reason::NoEndpoints
@@ -157,6 +158,11 @@ impl Answer {
         Self::text(204, "", String::new()).with(replicas::NAME, "forgotten".to_owned()).of(Scope::Host)
     }
 
+    /// The answer to another replica that has asked for something about sessions.
+    pub(crate) fn for_replica(text: String) -> Self {
+        Self::text(200, "text/plain", text).with(replicas::NAME, "answered".to_owned()).of(Scope::Host)
+    }
+
     /// The answer to a request that is content with what is kept, where nothing is (RFC 9111 section
     /// 5.2.1.7).
     pub(crate) fn not_cached() -> Self {
@@ -204,7 +210,11 @@ impl Answer {
 
     /// The answer of a route that answers by itself.
     pub(crate) fn direct(response: &model::DirectResponse) -> Self {
-        Self::new(response.status, response.body.clone())
+        let headers = response.headers.iter();
+        let fields = headers.map(|(name, value)| (Cow::Owned(name.clone()), value.clone().into_bytes()));
+        let has_content = !matches!(response.status, 204 | 304);
+        let body = has_content.then(|| response.body.clone().into_bytes());
+        Self { fields: fields.collect(), body, ..Self::new(response.status, String::new()) }
     }
 
     /// The answer of a script that names a status alone.
@@ -392,6 +402,7 @@ pub(crate) fn phrase(status: u16) -> &'static str {
         414 => "URI Too Long",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        425 => "Too Early",
         429 => "Too Many Requests",
         500 => "Internal Server Error",
         501 => "Not Implemented",

@@ -32,6 +32,8 @@ pub enum Stage {
     Rewrite,
     /// Clients in clear are sent to the TLS port.
     TlsRedirect,
+    /// The route is under maintenance, except for some clients.
+    Maintenance,
     /// The endpoint gets other headers than the client sent.
     RequestHeaders,
     /// Whose endpoints take the request, and whether there are any.
@@ -79,6 +81,8 @@ pub enum Stage {
     Overload,
     /// Changes to responses.
     Responses,
+    /// Texts in the content of responses are replaced.
+    Replacements,
     /// The content codings of responses.
     Codings,
     /// Whose responses take the place of errors.

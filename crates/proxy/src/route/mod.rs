@@ -22,9 +22,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::template::Template;
 use model::{
     Access, Action, BlockedHeaders, Captures, Conditions, ErrorPages, Forward, HostName, ListedValue,
-    Overload, RequestFilter, Route, Tracing,
+    Overload, RequestFilter, RequestRedirect, Route, Tracing,
 };
 use observe::Reason;
 use routing::{HostTable, Needs, Resolution};
@@ -223,18 +224,40 @@ impl<'a> Routed<'a> {
     }
 
     fn decide(&self, filters: &[RequestFilter], watch: impl Watch) -> Result<Option<Rewritten>, Stop> {
+        filters::request(filters, &self.view(&|template| values::expand(self, template)), watch)
+    }
+
+    /// The request as filters see it.
+    fn view<'v>(&'v self, expand: &'v dyn Fn(&Template) -> Vec<u8>) -> RequestView<'v> {
         let target = self.sent_target();
-        let view = RequestView {
+        RequestView {
             target,
             current: self.script.as_deref().and_then(|script| script.target.as_deref()).unwrap_or(target),
             path: self.current_path(),
             host: self.host(),
             port: self.conn.local.port(),
             forwarded: &self.forwarded,
+            now: self.worker.clock.unix().as_secs().cast_signed(),
             steps: &self.steps,
-            expand: &|template| values::expand(self, template),
-        };
-        filters::request(filters, &view, watch)
+            expand,
+        }
+    }
+
+    /// The answer that sends a client elsewhere, for one of several backends.
+    #[cold]
+    pub(crate) fn redirected(&self, redirect: &RequestRedirect) -> Result<(), Stop> {
+        let expand = |template: &Template| values::expand(self, template);
+        filters::request_redirect(redirect, &self.view(&expand)).into()
+    }
+
+    /// Answers a preflight of a browser for one of several backends.
+    #[cold]
+    pub(crate) fn preflight_of_backend(&self) -> Option<Answer> {
+        if self.method() == b"OPTIONS" {
+            filters::response::cross_origin_preflight(&Asking::of(self))
+        } else {
+            None
+        }
     }
 
     // === checks ===

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use balance::{HealthRecord, Outliers, Pacer, RetryBudget};
+use balance::{HealthRecord, Outliers, Pacer, RetryBudget, Standing};
 use clock::{Moment, Random};
 
 use super::ClusterLimits;
@@ -20,6 +20,8 @@ pub(crate) struct ClusterState {
     /// Statistics of its endpoints, by which outliers are found.
     pub(crate) outliers: Outliers,
     pub(crate) retries: RetryBudget,
+    /// When it was out of use, for routes that fall back to other clusters.
+    pub(crate) standing: Standing,
     /// The concurrency limits of its endpoints, and those for clients over TLS where the protocol differs.
     limits: [OnceCell<Rc<ClusterLimits>>; 2],
     /// The health of each of its endpoints, whatever the protocol.
@@ -52,6 +54,7 @@ impl ClusterState {
             cursor: Cell::new(random.below(endpoints.max(1))),
             outliers: Outliers::default(),
             retries: RetryBudget::new(now),
+            standing: Standing::default(),
             limits: Default::default(),
             healths: RefCell::default(),
         })

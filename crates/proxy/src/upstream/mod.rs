@@ -31,6 +31,7 @@ mod protocol;
 mod shared_pool;
 pub(crate) mod subrequest;
 mod timer;
+pub(crate) mod usability;
 
 pub(crate) use call::{Call, Message, Params};
 pub(crate) use cluster::{Cluster, Keyed};

@@ -4,14 +4,16 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use balance::Rollouts;
 use clients::Clients;
 use clock::Clock;
+use identity::oidc::directory::Directory;
 use observe::log::Writer;
 use observe::spans::SpanExporter;
 use observe::{MetricsOptions, Registry};
 use routing::Snapshot;
 
-use super::{Log, Published, SharedParts, Worker, WorkerParts};
+use super::{Log, Published, SharedParts, Worker, WorkerParts, plans};
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
 use crate::io::quic::SharedQuic;
@@ -24,6 +26,13 @@ impl Worker {
     /// A worker without clients, without a cache and without other workers, for requests that are only
     /// imagined.
     pub(crate) fn offline(snapshot: &Arc<Snapshot>) -> io::Result<Rc<Self>> {
+        let rollouts = Rollouts::default();
+        rollouts.follow(plans(snapshot), Clock::new(Clock::begin()).unix());
+        Self::offline_with(snapshot, Arc::new(rollouts))
+    }
+
+    /// The same, with the canaries of a process that runs.
+    pub(crate) fn offline_with(snapshot: &Arc<Snapshot>, rollouts: Arc<Rollouts>) -> io::Result<Rc<Self>> {
         let start = Clock::begin();
         let (clock, registry) = (Clock::new(start), Registry::new(MetricsOptions::default()));
         let shared_tls = SharedTls::new(start, None)?;
@@ -42,8 +51,12 @@ impl Worker {
             cache: None,
             forms: None,
             replica_secret: None,
+            sign_ins: Directory::default(),
             budget: Budget { connections: 1, datagram_sessions: 1 },
-            quic: SharedQuic::new()?,
+            quic: SharedQuic::new(None, 1)?,
+            rollouts,
+            handed: Arc::default(),
+            alternatives: Arc::default(),
             notices: Arc::default(),
         };
         let share = Share { index: 0, of: 1 };

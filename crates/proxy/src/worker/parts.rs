@@ -3,15 +3,19 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use balance::Rollouts;
 use clients::Clients;
 use clock::Clock;
+use identity::oidc::directory::Directory;
 use observe::Recorder;
 use observe::spans::SpanSink;
 
+use super::alternatives::Alternatives;
 use super::log::Log;
 use super::notices::Notices;
 use crate::body::BodyStore;
 use crate::io::deadline::Deadlines;
+use crate::io::handed::HandedSockets;
 use crate::io::quic::SharedQuic;
 use crate::options::{Budget, Share};
 use crate::replicas::ReplicaSecret;
@@ -40,9 +44,17 @@ pub(crate) struct SharedParts {
     pub(crate) cache: Option<Arc<Cache>>,
     pub(crate) forms: Option<Arc<Forms>>,
     pub(crate) replica_secret: Option<ReplicaSecret>,
+    /// The providers at which people sign in.
+    pub(crate) sign_ins: Directory,
     pub(crate) budget: Budget,
     /// Keys and mailboxes of QUIC.
     pub(crate) quic: Arc<SharedQuic>,
+    /// Canaries whose shares grow over a time.
+    pub(crate) rollouts: Arc<Rollouts>,
+    /// Listening sockets of another process.
+    pub(crate) handed: Arc<HandedSockets>,
+    /// Hosts that clients have reached over HTTP/3.
+    pub(crate) alternatives: Arc<Alternatives>,
     /// Notices for the log.
     pub(crate) notices: Arc<Notices>,
 }

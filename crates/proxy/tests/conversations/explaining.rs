@@ -20,7 +20,11 @@ fn explained(model: &Model, server_name: Option<&str>) -> Explanation {
     let head = b"GET /a/b?q HTTP/1.1\r\nHost: web.test\r\n\r\n";
     let client = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let relief = proxy::guard::Relief::default();
-    explain(&snapshot, &Asked { listener, port: 80, client, server_name, head, body: b"", relief }).unwrap()
+    explain(
+        &snapshot,
+        &Asked { listener, port: 80, client, server_name, head, body: b"", relief, rollouts: None },
+    )
+    .unwrap()
 }
 
 /// A host whose route forwards, changed.

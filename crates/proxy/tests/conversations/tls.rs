@@ -26,7 +26,7 @@ fn named(name: HostName, tls: HostTls, routes: Vec<Arc<Route>>) -> Arc<Host> {
 }
 
 fn saying(text: &str) -> Vec<Arc<Route>> {
-    let action = Action::Respond(DirectResponse { status: 200, body: text.to_owned() });
+    let action = Action::Respond(Box::new(DirectResponse::new(200, text)));
     vec![Arc::new(Route::new(PathMatch::root(), action, Arc::default()))]
 }
 

@@ -100,10 +100,13 @@ impl World {
             cache_bytes: Some(128 << 20),
             cache_disk,
             replica_secret: None,
+            sign_ins: identity::oidc::directory::Directory::default(),
             replicas_udp_port: None,
             limit_redis: None,
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
             fallback_certificate: None,
+            rollouts: Arc::default(),
+            handed: Arc::default(),
             hostname: "test".to_owned(),
         };
         let proxy = Proxy::start(&options, Arc::clone(&snapshot), &registry, &writer).unwrap();
@@ -267,6 +270,7 @@ pub(crate) fn host(name: &str) -> Host {
         cache: None,
         overload: None,
         priority: Priority::default(),
+        fallback: None,
     };
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {

@@ -92,7 +92,7 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
     };
     if let (Ok(path), Some(host)) = (path, hosts.last_mut()) {
         let labels = Arc::new(Labels { path: path.path().to_owned(), ..Labels::default() });
-        let action = Action::Respond(DirectResponse { status: 200, body: String::new() });
+        let action = Action::Respond(Box::new(DirectResponse::new(200, "")));
         Arc::make_mut(host).routes.push(Arc::new(Route::new(path, action, labels)));
     }
 }

@@ -1,11 +1,12 @@
 //! The parts that HPACK (RFC 7541) and QPACK (RFC 9204) have in common: integers, strings, the Huffman code,
-//! the checks of names and values, and the form of a decoded field.
+//! the dynamic table, the checks of names and values, and the form of a decoded field.
 //!
-//! Never in here: tables, representations of fields, frames.
+//! Never in here: static tables, representations of fields, frames.
 
 pub(crate) mod checked;
 pub(crate) mod huffman;
 pub(crate) mod primitive;
+pub(crate) mod table;
 
 use std::ops::Range;
 

@@ -41,12 +41,17 @@ impl Budget {
 
     /// Adds the frames that may accompany a request.
     pub(crate) fn note_request(&mut self) {
-        self.frames = (self.frames + FRAMES_PER_REQUEST).min(BURST_FRAMES);
+        self.add(FRAMES_PER_REQUEST);
+    }
+
+    /// Adds frames that something useful has paid for.
+    pub(crate) fn add(&mut self, frames: u32) {
+        self.frames = (self.frames + frames).min(BURST_FRAMES);
     }
 
     /// Adds the frames that may answer content.
     pub(crate) fn note_sent_data(&mut self) {
-        self.frames = (self.frames + FRAMES_PER_DATA).min(BURST_FRAMES);
+        self.add(FRAMES_PER_DATA);
     }
 
     /// Takes a useless frame from the budget. Returns false where it is used up.

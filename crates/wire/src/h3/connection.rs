@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use super::code::{Code, Fault};
 use super::frame::{self, Header, HeaderReader, kind};
+use super::qpack::{Decoder, DecoderStream, Encoder, EncoderStream};
 use super::settings::Settings;
-use super::{qpack, varint};
 use crate::h2::flood::Budget;
 use crate::priority::Priority;
+use crate::varint;
 
 /// One side of a connection, beside its request streams.
 #[derive(Debug)]
@@ -24,6 +25,11 @@ pub struct Connection {
     /// The last `MAX_PUSH_ID` of a client.
     push_id_max: Option<u64>,
     budget: Budget,
+    /// For instructions on the streams of QPACK.
+    instruction_budget: Budget,
+    local: Settings,
+    decoder: Decoder,
+    encoder: Encoder,
 }
 
 /// A unidirectional stream of the peer.
@@ -42,10 +48,21 @@ enum State {
         frame: Option<Header>,
         payload: Vec<u8>,
     },
-    Encoder,
-    Decoder(qpack::DecoderStream),
+    Encoder(EncoderStream),
+    Decoder(DecoderStream),
     /// A stream of a kind that is not known.
     Unknown,
+}
+
+/// A unidirectional stream of this side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnStream {
+    /// Frames about the connection.
+    Control,
+    /// Instructions for the peer's table. It is opened when there are some.
+    Encoder,
+    /// Instructions about our table. It is opened when there are some.
+    Decoder,
 }
 
 /// The use that the owner has for a stream's further bytes.
@@ -77,6 +94,12 @@ const QPACK_DECODER: u64 = 0x3;
 /// The longest payload of a frame on the control stream that has a meaning.
 const PAYLOAD_BYTES_MAX: u64 = 4096;
 
+/// Instructions of QPACK that may accompany a request: a client may insert each of its fields.
+const INSTRUCTIONS_PER_REQUEST: u32 = 64;
+/// Instructions of ours that wait to be sent, in bytes. A client that takes none has to go.
+const UNSENT_BYTES_MAX: usize = 16 << 10;
+
+const FLOOD: Fault = Fault::of_connection(Code::EXCESSIVE_LOAD);
 const UNEXPECTED: Fault = Fault::of_connection(Code::FRAME_UNEXPECTED);
 const BROKEN: Fault = Fault::of_connection(Code::FRAME_ERROR);
 
@@ -94,17 +117,18 @@ impl Default for UniStream {
 }
 
 impl Connection {
-    /// The server's side. `now` is time on any clock that does not go back.
-    pub fn server(now: Duration) -> Self {
-        Self::new(true, now)
+    /// The server's side with its settings. `now` is time on any clock that does not go back.
+    pub fn server(local: Settings, now: Duration) -> Self {
+        Self::new(true, local, now)
     }
 
     /// The client's side.
-    pub fn client(now: Duration) -> Self {
-        Self::new(false, now)
+    pub fn client(local: Settings, now: Duration) -> Self {
+        Self::new(false, local, now)
     }
 
-    fn new(is_server: bool, now: Duration) -> Self {
+    fn new(is_server: bool, local: Settings, now: Duration) -> Self {
+        let table_bytes_max = usize::try_from(local.qpack_table_bytes_max).unwrap_or(usize::MAX);
         Self {
             is_server,
             peer: None,
@@ -114,13 +138,51 @@ impl Connection {
             goaway: None,
             push_id_max: None,
             budget: Budget::new(now),
+            instruction_budget: Budget::new(now),
+            local,
+            decoder: Decoder::new(table_bytes_max),
+            encoder: Encoder::default(),
         }
     }
 
-    /// Appends the beginning of this side's control stream: its kind, and SETTINGS.
-    pub fn begin_control(settings: Settings, out: &mut Vec<u8>) {
-        varint::write(CONTROL, out);
-        settings.write(out);
+    /// Appends the beginning of a stream of this side: its kind, and SETTINGS on the control stream.
+    pub fn begin(&self, stream: OwnStream, out: &mut Vec<u8>) {
+        match stream {
+            OwnStream::Control => {
+                varint::write(CONTROL, out);
+                self.local.write(out);
+            }
+            OwnStream::Encoder => varint::write(QPACK_ENCODER, out),
+            OwnStream::Decoder => varint::write(QPACK_DECODER, out),
+        }
+    }
+
+    /// The bytes that wait to be sent on a stream of QPACK. The owner removes what it has sent.
+    pub fn unsent_encoder(&mut self) -> &mut Vec<u8> {
+        self.encoder.out()
+    }
+
+    /// The same of the decoder stream.
+    pub fn unsent_decoder(&mut self) -> &mut Vec<u8> {
+        self.decoder.out()
+    }
+
+    /// The decoder of the peer's header blocks.
+    pub fn decoder(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+
+    /// The encoder of this side's header blocks.
+    pub fn encoder(&mut self) -> &mut Encoder {
+        &mut self.encoder
+    }
+
+    /// Checks that the peer takes what it is told.
+    ///
+    /// # Errors
+    /// Too much waits to be sent.
+    pub fn check_unsent(&mut self) -> Result<(), Fault> {
+        if self.decoder.out().len() > UNSENT_BYTES_MAX { Err(FLOOD) } else { Ok(()) }
     }
 
     /// The peer's settings; the default ones before they have come.
@@ -131,6 +193,7 @@ impl Connection {
     /// Adds the useless frames that may accompany a request.
     pub fn note_request(&mut self) {
         self.budget.note_request();
+        self.instruction_budget.add(INSTRUCTIONS_PER_REQUEST);
     }
 
     /// Reads on in a unidirectional stream, until there is an event or `input` has been read. `now` is of the
@@ -163,8 +226,14 @@ impl Connection {
                         return Ok(Some(event));
                     }
                 }
-                State::Encoder => return qpack::EncoderStream::receive(input).map(|()| None),
-                State::Decoder(decoder) => return decoder.receive(input).map(|()| None),
+                State::Encoder(stream) => {
+                    let budget = &mut self.instruction_budget;
+                    return stream.receive(&mut self.decoder, input, || pay(budget, now)).map(|()| None);
+                }
+                State::Decoder(stream) => {
+                    let budget = &mut self.instruction_budget;
+                    return stream.receive(&mut self.encoder, input, || pay(budget, now)).map(|()| None);
+                }
                 State::Unknown => {
                     *input = &[];
                     return Ok(None);
@@ -196,8 +265,8 @@ impl Connection {
                 let header = HeaderReader::default();
                 (&mut self.has_control, State::Control { header, frame: None, payload: Vec::new() })
             }
-            QPACK_ENCODER => (&mut self.has_encoder, State::Encoder),
-            QPACK_DECODER => (&mut self.has_decoder, State::Decoder(qpack::DecoderStream::default())),
+            QPACK_ENCODER => (&mut self.has_encoder, State::Encoder(EncoderStream::default())),
+            QPACK_DECODER => (&mut self.has_decoder, State::Decoder(DecoderStream::default())),
             // Only servers push, and only to clients that allow it, which ours do not.
             PUSH if self.is_server => return Err(Fault::of_connection(Code::STREAM_CREATION_ERROR)),
             PUSH => return Err(Fault::of_connection(Code::ID_ERROR)),
@@ -215,11 +284,13 @@ impl Connection {
             if kind != kind::SETTINGS {
                 return Err(Fault::of_connection(Code::MISSING_SETTINGS));
             }
-            self.peer = Some(Settings::read(payload)?);
+            let peer = Settings::read(payload)?;
+            self.peer = Some(peer);
+            self.encoder.set_peer_table_bytes(peer.qpack_table_bytes_max);
             return Ok(Some(Event::Settings));
         }
         if !self.budget.spend(now) {
-            return Err(Fault::of_connection(Code::EXCESSIVE_LOAD));
+            return Err(FLOOD);
         }
         match kind {
             kind::GOAWAY => {
@@ -268,6 +339,11 @@ impl Connection {
     }
 }
 
+/// Takes an instruction of QPACK from the budget.
+fn pay(budget: &mut Budget, now: Duration) -> Result<(), Fault> {
+    if budget.spend(now) { Ok(()) } else { Err(FLOOD) }
+}
+
 /// Reads on in the control stream up to the end of a frame; the payload of an unknown one is left out.
 fn next_frame(
     header: &mut HeaderReader,
@@ -280,7 +356,7 @@ fn next_frame(
     } else {
         let Some(next) = header.read(input) else { return Ok(None) };
         if is_read(next.kind) && next.len > PAYLOAD_BYTES_MAX {
-            return Err(Fault::of_connection(Code::EXCESSIVE_LOAD));
+            return Err(FLOOD);
         }
         payload.clear();
         frame.insert(next)

@@ -1,6 +1,6 @@
 //! The layout of frames (RFC 9114 section 7): kind, length, payload.
 
-use super::varint;
+use crate::varint;
 
 /// The kinds of frames.
 pub(super) mod kind {

@@ -2,7 +2,7 @@
 
 use super::code::{Code, Fault};
 use super::frame::{Header, HeaderReader, kind, write_header};
-use super::qpack;
+use super::qpack::{Decoder, Encoder, Section, SectionWriter};
 use crate::field::Known;
 use crate::h1::{Malformed, Request, RequestLimits, Response};
 use crate::h2::RequestHead;
@@ -47,6 +47,24 @@ pub enum Part<'a> {
     Content(&'a [u8]),
     /// Whole trailers, which [`Message::trailers`] reads.
     Trailers,
+}
+
+/// Reads the header blocks of a stream.
+#[derive(Debug)]
+pub struct BlockReader<'d> {
+    /// The decoder of the connection.
+    pub decoder: &'d mut Decoder,
+    /// The number of the stream.
+    pub stream: u64,
+    /// Bound of the fields of a block, counted as RFC 9114 section 4.2.2 says.
+    pub list_bytes_max: usize,
+}
+
+impl BlockReader<'_> {
+    /// The same reader for one more block.
+    pub fn again(&mut self) -> BlockReader<'_> {
+        BlockReader { decoder: self.decoder, ..*self }
+    }
 }
 
 /// The head of a request as it has been read.
@@ -189,6 +207,15 @@ impl Message {
         Ok(())
     }
 
+    /// Whether the block that has just come waits for entries of the dynamic table. Then it must not be read
+    /// before [`Decoder::unblocked`] has returned the stream.
+    ///
+    /// # Errors
+    /// The block cannot be decoded, or more streams wait than are allowed.
+    pub fn is_blocked(&self, decoder: &mut Decoder, stream: u64) -> Result<bool, Fault> {
+        decoder.blocks(stream, &self.block)
+    }
+
     /// Reads the head of a request that has just [come](Part::Head) into `head`, which must be empty, and
     /// `request`. With `is_end` nothing follows it. `websocket_key` makes the key with which an extended
     /// CONNECT (RFC 9220) becomes the `Upgrade` of RFC 6455.
@@ -197,15 +224,17 @@ impl Message {
     /// The head breaks a rule of HTTP/3 or cannot be decoded.
     pub fn request(
         &mut self,
+        reader: BlockReader<'_>,
         limits: RequestLimits,
-        list_bytes_max: usize,
         is_end: bool,
         websocket_key: impl FnOnce() -> String,
         head: &mut Vec<u8>,
         request: &mut Request,
     ) -> Result<Opened, Fault> {
-        let block = std::mem::take(&mut self.block);
-        let block = HeaderBlock { decoder: &mut qpack::Decoder, bytes: &block, list_bytes_max, is_end };
+        let bytes = std::mem::take(&mut self.block);
+        let BlockReader { decoder, stream, list_bytes_max } = reader;
+        let decoder = &mut Section { decoder, stream };
+        let block = HeaderBlock { decoder, bytes: &bytes, list_bytes_max, is_end };
         let read = head::read_request(block, limits, websocket_key, head, request);
         let read = read.map_err(|_| BROKEN_BLOCK)?;
         self.phase = Phase::Content;
@@ -227,14 +256,16 @@ impl Message {
     /// The head breaks a rule or cannot be decoded.
     pub fn response(
         &mut self,
+        reader: BlockReader<'_>,
         answers_head: bool,
-        list_bytes_max: usize,
         is_end: bool,
         head: &mut Vec<u8>,
         response: &mut Response,
     ) -> Result<(), Fault> {
-        let block = std::mem::take(&mut self.block);
-        let block = HeaderBlock { decoder: &mut qpack::Decoder, bytes: &block, list_bytes_max, is_end };
+        let bytes = std::mem::take(&mut self.block);
+        let BlockReader { decoder, stream, list_bytes_max } = reader;
+        let decoder = &mut Section { decoder, stream };
+        let block = HeaderBlock { decoder, bytes: &bytes, list_bytes_max, is_end };
         let read = head::read_response(block, head, response).map_err(|_| BROKEN_BLOCK)?;
         read.map_err(|_| Fault::of_stream(Code::MESSAGE_ERROR))?;
         if response.status < 200 {
@@ -251,10 +282,11 @@ impl Message {
     ///
     /// # Errors
     /// They break a rule or cannot be decoded.
-    pub fn trailers(&mut self, list_bytes_max: usize, lines: &mut Vec<u8>) -> Result<(), Fault> {
-        let block = std::mem::take(&mut self.block);
-        let decoder = &mut qpack::Decoder;
-        let block = HeaderBlock { decoder, bytes: &block, list_bytes_max, is_end: true };
+    pub fn trailers(&mut self, reader: BlockReader<'_>, lines: &mut Vec<u8>) -> Result<(), Fault> {
+        let bytes = std::mem::take(&mut self.block);
+        let BlockReader { decoder, stream, list_bytes_max } = reader;
+        let decoder = &mut Section { decoder, stream };
+        let block = HeaderBlock { decoder, bytes: &bytes, list_bytes_max, is_end: true };
         let read = head::read_trailers(block, lines).map_err(|_| BROKEN_BLOCK)?;
         read.map_err(|_| Fault::of_stream(Code::MESSAGE_ERROR))
     }
@@ -267,49 +299,56 @@ const BROKEN_BLOCK: Fault = Fault::of_connection(Code::QPACK_DECOMPRESSION_FAILE
 /// Appends the HEADERS frame of a response, which is interim below 200. `fields` are names and values without
 /// those of HTTP/1 alone.
 pub fn write_response<'f>(
+    encoder: &mut Encoder,
+    stream: u64,
     status: u16,
     fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
     out: &mut Vec<u8>,
 ) {
-    write_block(out, |block| {
-        qpack::status(status, block);
-        fields.for_each(|(_, name, value)| qpack::field(name, value, block));
-    });
+    let mut block = encoder.begin(stream);
+    block.status(status);
+    fields.for_each(|(_, name, value)| block.field(name, value));
+    write_block(block, out);
 }
 
 /// Appends the HEADERS frame of a request.
 pub fn write_request<'f>(
+    encoder: &mut Encoder,
+    stream: u64,
     head: RequestHead<'_>,
     fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
     out: &mut Vec<u8>,
 ) {
-    write_block(out, |block| {
-        qpack::field(b":method", head.method, block);
-        qpack::field(b":scheme", if head.is_https { b"https" } else { b"http" }, block);
-        qpack::field(b":authority", head.authority, block);
-        qpack::field(b":path", head.path, block);
-        let fields = fields.filter(|(known, ..)| *known != Known::Host);
-        fields.for_each(|(_, name, value)| qpack::field(name, value, block));
-    });
+    let mut block = encoder.begin(stream);
+    block.field(b":method", head.method);
+    block.field(b":scheme", if head.is_https { b"https" } else { b"http" });
+    block.field(b":authority", head.authority);
+    block.field(b":path", head.path);
+    let fields = fields.filter(|(known, ..)| *known != Known::Host);
+    fields.for_each(|(_, name, value)| block.field(name, value));
+    write_block(block, out);
 }
 
 /// Appends the HEADERS frame of trailers.
-pub fn write_trailers<'f>(fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>, out: &mut Vec<u8>) {
-    write_block(out, |block| fields.for_each(|(_, name, value)| qpack::field(name, value, block)));
+pub fn write_trailers<'f>(
+    encoder: &mut Encoder,
+    stream: u64,
+    fields: impl Iterator<Item = (Known, &'f [u8], &'f [u8])>,
+    out: &mut Vec<u8>,
+) {
+    let mut block = encoder.begin(stream);
+    fields.for_each(|(_, name, value)| block.field(name, value));
+    write_block(block, out);
 }
 
-fn write_block(out: &mut Vec<u8>, encode: impl FnOnce(&mut Vec<u8>)) {
-    let mut block = Vec::with_capacity(BLOCK_BYTES);
-    qpack::begin(&mut block);
-    encode(&mut block);
-    write_header(kind::HEADERS, block.len(), out);
-    out.extend_from_slice(&block);
+fn write_block(block: SectionWriter<'_>, out: &mut Vec<u8>) {
+    let [front, fields] = block.finish();
+    write_header(kind::HEADERS, front.len() + fields.len(), out);
+    out.extend_from_slice(&front);
+    out.extend_from_slice(&fields);
 }
 
 /// Appends the front of a DATA frame with this many bytes.
 pub fn write_data_header(len: usize, out: &mut Vec<u8>) {
     write_header(kind::DATA, len, out);
 }
-
-/// Room for most header blocks.
-const BLOCK_BYTES: usize = 512;

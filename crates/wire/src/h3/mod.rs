@@ -6,21 +6,22 @@
 //! form that the proxy has for them, whatever the protocol: lines of text and their positions, by the same
 //! rules as those of `h2`.
 
-pub mod qpack;
-
 mod code;
 mod connection;
 mod frame;
 mod message;
+pub mod qpack;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod varint;
 
 pub use crate::h2::RequestHead;
-pub use crate::head::lines;
+pub use crate::head::{append_field, lines};
 pub use crate::priority::Priority;
 pub use code::{Code, Fault};
-pub use connection::{Connection, Event, StreamUse, UniStream, write_goaway};
-pub use message::{Message, Opened, Part, write_data_header, write_request, write_response, write_trailers};
+pub use connection::{Connection, Event, OwnStream, StreamUse, UniStream, write_goaway};
+pub use message::{
+    BlockReader, Message, Opened, Part, write_data_header, write_request, write_response, write_trailers,
+};
+pub use qpack::{Decoder, Encoder};
 pub use settings::Settings;

@@ -1,7 +1,8 @@
 //! SETTINGS (RFC 9114 section 7.2.4).
 
 use super::code::{Code, Fault};
-use super::{frame, varint};
+use super::frame;
+use crate::varint;
 
 /// The settings of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,17 +13,25 @@ pub struct Settings {
     pub takes_extended_connect: bool,
     /// Bound of the dynamic table of QPACK that the side keeps for the other side's fields.
     pub qpack_table_bytes_max: u64,
+    /// Number of streams whose fields may wait for entries of that table.
+    pub qpack_blocked_streams_max: u64,
 }
 
 /// Settings of a peer that has said nothing.
 impl Default for Settings {
     fn default() -> Self {
-        Self { field_section_bytes_max: None, takes_extended_connect: false, qpack_table_bytes_max: 0 }
+        Self {
+            field_section_bytes_max: None,
+            takes_extended_connect: false,
+            qpack_table_bytes_max: 0,
+            qpack_blocked_streams_max: 0,
+        }
     }
 }
 
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
+const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
 
 /// Settings that a frame may have: known ones, and those that are there to be ignored.
@@ -44,6 +53,9 @@ impl Settings {
         }
         if self.qpack_table_bytes_max > 0 {
             add(QPACK_MAX_TABLE_CAPACITY, self.qpack_table_bytes_max);
+        }
+        if self.qpack_blocked_streams_max > 0 {
+            add(QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams_max);
         }
         frame::write(frame::kind::SETTINGS, &payload, out);
     }
@@ -68,6 +80,7 @@ impl Settings {
                 ENABLE_CONNECT_PROTOCOL if value > 1 => return Err(WRONG),
                 ENABLE_CONNECT_PROTOCOL => settings.takes_extended_connect = value == 1,
                 QPACK_MAX_TABLE_CAPACITY => settings.qpack_table_bytes_max = value,
+                QPACK_BLOCKED_STREAMS => settings.qpack_blocked_streams_max = value,
                 // HTTP/2 has these, and HTTP/3 has not (RFC 9114 section 7.2.4.1).
                 0x2..=0x5 => return Err(WRONG),
                 _ => {}

@@ -261,17 +261,30 @@ struct Http3Heard {
     has_ended: bool,
 }
 
+const HTTP3_SETTINGS: h3::Settings = h3::Settings {
+    field_section_bytes_max: None,
+    takes_extended_connect: true,
+    qpack_table_bytes_max: 4096,
+    qpack_blocked_streams_max: 16,
+};
+
+fn http3_reader(decoder: &mut h3::Decoder, stream: u64) -> h3::BlockReader<'_> {
+    h3::BlockReader { decoder, stream, list_bytes_max: LIMITS.head_bytes_max }
+}
+
 /// Reads a request stream that comes in pieces of a size; none where a rule is broken. A head that is taken
 /// is the same for the parser of HTTP/1, and one head only.
 fn http3_heard(input: &[u8], size: usize) -> Option<Http3Heard> {
     let (mut message, mut heard) = (h3::Message::new(LIMITS.head_bytes_max), Http3Heard::default());
+    let mut decoder = h3::Decoder::default();
     for mut piece in input.chunks(size) {
         while let Some(part) = message.receive(&mut piece).ok()? {
             match part {
                 h3::Part::Head => {
                     let mut request = Request::default();
-                    let (key, limit) = (|| "a2V5".to_owned(), LIMITS.head_bytes_max);
-                    let read = message.request(LIMITS, limit, false, key, &mut heard.head, &mut request);
+                    let key = || "a2V5".to_owned();
+                    let reader = http3_reader(&mut decoder, 0);
+                    let read = message.request(reader, LIMITS, false, key, &mut heard.head, &mut request);
                     if read.ok()?.head.is_ok() {
                         let parsed = parse_request(&heard.head, LIMITS, Fields::default());
                         assert_eq!(parsed, Ok(Some(request.clone())));
@@ -281,7 +294,7 @@ fn http3_heard(input: &[u8], size: usize) -> Option<Http3Heard> {
                 h3::Part::HeadTooLarge => return None,
                 h3::Part::Content(content) => heard.content.extend_from_slice(content),
                 h3::Part::Trailers => {
-                    message.trailers(LIMITS.head_bytes_max, &mut heard.trailers).ok()?;
+                    message.trailers(http3_reader(&mut decoder, 0), &mut heard.trailers).ok()?;
                     assert!(heard.trailers.is_empty() || heard.trailers.ends_with(b"\r\n"));
                 }
             }
@@ -305,8 +318,12 @@ pub(crate) fn http3_control(input: &[u8]) {
     let follow = |size: usize| {
         let now = Duration::ZERO;
         let is_server = side.is_multiple_of(2);
-        let mut connection =
-            if is_server { h3::Connection::server(now) } else { h3::Connection::client(now) };
+        let settings = HTTP3_SETTINGS;
+        let mut connection = if is_server {
+            h3::Connection::server(settings, now)
+        } else {
+            h3::Connection::client(settings, now)
+        };
         let (mut stream, mut events) = (h3::UniStream::new(), Vec::new());
         for mut piece in input.chunks(size) {
             while !piece.is_empty() {
@@ -321,6 +338,86 @@ pub(crate) fn http3_control(input: &[u8]) {
     let whole = follow(input.len().max(1));
     assert_eq!(follow(1), whole, "byte by byte");
     assert_eq!(follow(7), whole, "in sevens");
+}
+
+/// The state of a connection whose encoder stream and header blocks come in turn: the lines of each block, or
+/// why there are none, and what the client is told.
+fn http3_table(input: &[u8], size: usize) -> Vec<String> {
+    let now = Duration::ZERO;
+    let mut connection = h3::Connection::server(HTTP3_SETTINGS, now);
+    let mut encoder_stream = h3::UniStream::new();
+    let mut said = Vec::new();
+    let mut rest = &[&[4, 2, 0x3f, 0xe1, 0x1f][..], input].concat()[..];
+    let mut number = 0;
+    while let [kind_and_len, after @ ..] = rest {
+        let (piece, after) = after.split_at(usize::from(kind_and_len >> 1).min(after.len()));
+        rest = after;
+        if kind_and_len & 1 == 0 {
+            for mut bytes in piece.chunks(size) {
+                while !bytes.is_empty() {
+                    if let Err(fault) = connection.receive(&mut encoder_stream, &mut bytes, now) {
+                        said.push(format!("{fault:?}"));
+                        return said;
+                    }
+                }
+            }
+            while let Some(stream) = connection.decoder().unblocked() {
+                said.push(format!("{stream} waits no more"));
+            }
+            continue;
+        }
+        number += 4;
+        let mut message = h3::Message::new(LIMITS.head_bytes_max);
+        let frame = [&[1, piece.len() as u8][..], piece].concat();
+        if message.receive(&mut &frame[..]) != Ok(Some(h3::Part::Head)) {
+            continue;
+        }
+        match message.is_blocked(connection.decoder(), number) {
+            Ok(true) => said.push(format!("{number} waits")),
+            Err(fault) => {
+                said.push(format!("{fault:?}"));
+                return said;
+            }
+            Ok(false) => {
+                let mut head = Vec::new();
+                let mut response = wire::h1::Response::default();
+                let reader = http3_reader(connection.decoder(), number);
+                let read = message.response(reader, false, false, &mut head, &mut response);
+                said.push(format!("{read:?} {:?}", String::from_utf8_lossy(&head)));
+            }
+        }
+        if connection.check_unsent().is_err() {
+            return said;
+        }
+    }
+    // Insertions are reported in more steps where they come in more pieces.
+    said.push(format!("{} bytes wait", usize::from(!connection.unsent_decoder().is_empty())));
+    said
+}
+
+/// The table of QPACK is the same however the encoder stream is cut, and no block makes it panic.
+pub(crate) fn http3_qpack(input: &[u8]) {
+    let whole = http3_table(input, input.len().max(8));
+    assert_eq!(http3_table(input, 1), whole, "byte by byte");
+    assert_eq!(http3_table(input, 3), whole, "in threes");
+}
+
+/// A hello is the same whether its frames come in one packet or in several, and a packet lies within its
+/// datagram.
+pub(crate) fn quic_hello(input: &[u8]) {
+    if let Some(initial) = wire::quic::Initial::read(input) {
+        assert!(initial.number_start <= initial.end && initial.end <= input.len());
+        assert_eq!(wire::quic::long_destination(input), Some(initial.destination));
+    }
+    let mut whole = wire::quic::Hello::default();
+    let is_right = whole.add_frames(input).is_ok();
+    assert!(whole.bytes().len() <= wire::client_hello::HELLO_BYTES_MAX);
+    let mut again = wire::quic::Hello::default();
+    // Packets that are repeated change nothing.
+    for _ in 0..2 {
+        assert_eq!(again.add_frames(input).is_ok(), is_right);
+    }
+    assert!(!is_right || again.bytes() == whole.bytes());
 }
 
 /// The meaning of frames does not depend on how they are cut.

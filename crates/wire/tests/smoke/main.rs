@@ -146,6 +146,16 @@ fn http3_control_streams() {
 }
 
 #[test]
+fn quic_hellos() {
+    smoke("quic_hello", checks::quic_hello);
+}
+
+#[test]
+fn http3_tables() {
+    smoke("http3_qpack", checks::http3_qpack);
+}
+
+#[test]
 fn http2_frames() {
     driver::smoke("http2_frames", ROUNDS / 4, FRAMES, checks::http2_frames);
 }

@@ -108,6 +108,33 @@ true
 - --replicas-secret=/etc/forebay/replicas/secret
 - --replicas-udp-port={{ $controller.replicas.udpPort }}
 {{- end }}
+{{- with $controller.console.oidc }}
+{{- if .issuerUrl }}
+- --console-oidc-issuer-url={{ .issuerUrl }}
+- --console-oidc-client-id={{ required "controller.console.oidc needs clientId" .clientId }}
+{{- if and .existingSecret .clientSecretKey }}
+- --console-oidc-client-secret-file=/etc/forebay/console-oidc/client-secret
+{{- end }}
+{{- if and .existingSecret .cookieSecretKey }}
+- --console-oidc-cookie-secret-file=/etc/forebay/console-oidc/cookie-secret
+{{- end }}
+{{- if and .existingSecret .caKey }}
+- --console-oidc-ca-file=/etc/forebay/console-oidc/ca.pem
+{{- end }}
+{{- with .scopes }}
+- --console-oidc-scope={{ join "," . }}
+{{- end }}
+{{- with .redirectUrl }}
+- --console-oidc-redirect-url={{ . }}
+{{- end }}
+{{- range required "controller.console.oidc needs rules" .rules }}
+- {{ printf "--console-oidc-rule=%s" . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $controller.console.hosts }}
+- --admin-host={{ join "," . }}
+{{- end }}
 {{- with $controller.limitRedis }}
 {{- if .url }}
 - --limit-redis={{ .url }}

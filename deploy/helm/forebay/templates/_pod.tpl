@@ -107,6 +107,11 @@ capabilities:
   mountPath: /etc/forebay/replicas
   readOnly: true
 {{- end }}
+{{- if and $controller.console.oidc.issuerUrl $controller.console.oidc.existingSecret }}
+- name: console-oidc
+  mountPath: /etc/forebay/console-oidc
+  readOnly: true
+{{- end }}
 {{- if and $controller.limitRedis.url $controller.limitRedis.existingSecret }}
 - name: limit-redis
   mountPath: /etc/forebay/limit-redis
@@ -154,6 +159,26 @@ capabilities:
     items:
       - key: {{ $controller.replicas.secretKey }}
         path: secret
+{{- end }}
+{{- with $controller.console.oidc }}
+{{- if and .issuerUrl .existingSecret }}
+- name: console-oidc
+  secret:
+    secretName: {{ .existingSecret }}
+    items:
+      {{- with .clientSecretKey }}
+      - key: {{ . }}
+        path: client-secret
+      {{- end }}
+      {{- with .cookieSecretKey }}
+      - key: {{ . }}
+        path: cookie-secret
+      {{- end }}
+      {{- with .caKey }}
+      - key: {{ . }}
+        path: ca.pem
+      {{- end }}
+{{- end }}
 {{- end }}
 {{- with $controller.limitRedis }}
 {{- if and .url .existingSecret }}

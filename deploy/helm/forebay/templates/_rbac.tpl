@@ -146,6 +146,11 @@ subjects:
     - apiGroups: [""]
       resources: [pods]
       verbs: [get, list, watch]
+    {{- if hasKey (include "forebay.settings" . | fromYaml) "forebay-acme-directories" }}
+    - apiGroups: [""]
+      resources: [secrets]
+      verbs: [get, list, watch, create, patch, delete]
+    {{- end }}
     {{- if not $controller.disableLeaderElection }}
     - apiGroups: [coordination.k8s.io]
       resources: [leases]

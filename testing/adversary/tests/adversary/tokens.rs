@@ -55,17 +55,34 @@ fn key() -> EcdsaKeyPair {
     EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("the system has random numbers")
 }
 
+/// The issuers of a route whose keys are in the Secret `jwks`.
+pub(crate) const ISSUERS: &str =
+    "- issuer: https://issuer.test\n  audiences: [web]\n  algorithms: [ES256]\n  secret: jwks\n";
+
+/// The keys of the issuer.
+pub(crate) fn key_set() -> String {
+    format!(r#"{{"keys":[{}]}}"#, public(&OURS))
+}
+
+/// A token with good claims, whose signature is wrong and another one for each number.
+pub(crate) fn wrongly_signed(number: u64) -> String {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        format!("{}.{}", encoded(br#"{"alg":"ES256","kid":"1"}"#), encoded(CLAIMS.as_bytes()))
+    });
+    let mut signature = [1; 64];
+    signature[..8].copy_from_slice(&(number | (1 << 62)).to_be_bytes());
+    format!("{}.{}", *TEXT, encoded(&signature))
+}
+
 fn play(run: &Run) {
     let endpoint = Endpoint::serving(|stream: &mut TcpStream| while answer(stream) {});
-    let keys = format!(r#"{{"keys":[{}]}}"#, public(&OURS));
-    let issuer = "- issuer: https://issuer.test\n  audiences: [web]\n  algorithms: [ES256]\n  secret: jwks\n";
     let forebay = binary::setup()
         .endpoint(endpoint.address())
         .setting("enable-underscores-in-headers", "true")
         .setting("ignore-invalid-headers", "false")
-        .annotation("forebay.io/auth-jwt", issuer)
+        .annotation("forebay.io/auth-jwt", ISSUERS)
         .annotation("forebay.io/auth-jwt-claims-to-headers", "X-User: sub, X-Role: role")
-        .manifest("keys.yaml", secret("jwks", "Opaque", &[("jwks.json", &keys)]))
+        .manifest("keys.yaml", secret("jwks", "Opaque", &[("jwks.json", &key_set())]))
         .start();
     let known = format!("GET / HTTP/1.1\r\nHost: web.test\r\nAuthorization: Bearer {}\r\n\r\n", *GOOD);
     assert_eq!(forebay.client().ask(&known).status, 200, "a good token is refused");

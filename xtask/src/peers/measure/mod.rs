@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use bench::generator::{Expect, Outcome, Pace, Plan, Status};
+use bench::generator::{Expect, Outcome, Pace, Plan, Protocol, Status};
 use testkit::GrpcServer;
 
 use super::certificate::{Certificates, Key};
@@ -165,7 +165,8 @@ impl Bench<'_> {
     fn start_for(&self, peer: Peer, load: &Load, backends: Option<Vec<Backend>>) -> Result<(Stage, Case)> {
         let case =
             load.feature.clone().map(|feature| feature.case(&load.path)).transpose()?.unwrap_or_default();
-        let setup = Setup { logs: load.logs, feature: case.clone(), ..self.setup_for(load.key) };
+        let http3 = load.http3_streams.is_some();
+        let setup = Setup { http3, logs: load.logs, feature: case.clone(), ..self.setup_for(load.key) };
         let payload =
             || (0..case.endpoints.unwrap_or(1)).map(|index| self.backend(&format!("payload-{index}")));
         let backends = backends.map_or_else(|| payload().collect::<Result<_>>(), Ok)?;
@@ -191,6 +192,7 @@ impl Bench<'_> {
         let plan = self.plan(stage.target(), &load.path, load.body_bytes);
         Ok(Plan {
             tls: load.key.map(|_| tls::tls()),
+            protocol: load.http3_streams.map_or(Protocol::Http1, |streams| Protocol::Http3 { streams }),
             connections: load.connections,
             pace: Pace::Open { rate_per_second: load.rate },
             method: case.method.clone().unwrap_or_else(|| plan.method.clone()),
@@ -278,6 +280,12 @@ impl Bench<'_> {
             Some(Then::Proxied) if peer == Peer::Forebay => {
                 let proxied = Plan { host: other_host(0), ..plan };
                 figures.insert(Figure::CpuProxied, self.spent_on(&stage, &proxied)?[&Figure::Cpu]);
+            }
+            Some(Then::Closed) => {
+                let closed = Plan { pace: Pace::Closed, duration: CLOSED_LOOP, ..plan };
+                let (outcome, spent) = self.spent(&stage, &closed)?;
+                figures.insert(Figure::RateClosed, outcome.rate());
+                figures.insert(Figure::CpuClosed, spent[&Figure::Cpu]);
             }
             Some(Then::Counted) => figures.extend(self.counted(&stage, &plan)?),
             _ => {}

@@ -34,9 +34,30 @@ pub struct Filter {
     /// A service that authorizes the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_auth: Option<Box<ExternalAuth>>,
+    /// The answer in place of a backend's (GEP-2826).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_response: Option<Box<DirectResponse>>,
     /// A filter that the implementation defines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extension_ref: Option<Box<ObjectReference>>,
+}
+
+/// An answer in place of a backend's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DirectResponse {
+    /// Status of the answer.
+    pub status_code: u16,
+    /// Content of the answer; none for an answer without content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<DirectResponseBody>,
+}
+
+/// The content of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct DirectResponseBody {
+    /// The content as text.
+    pub string: Box<str>,
 }
 
 /// Changes to the headers of a head.

@@ -27,8 +27,8 @@ pub use backend_tls_policy::{
     BackendTlsPolicy, BackendTlsPolicySpec, BackendValidation, PolicyTarget, SubjectAltName,
 };
 pub use filter::{
-    Cors, ExternalAuth, Filter, ForwardBody, Fraction, GrpcAuth, Header, HeaderModifier, HttpAuth,
-    PathModifier, RequestMirror, RequestRedirect, UrlRewrite,
+    Cors, DirectResponse, DirectResponseBody, ExternalAuth, Filter, ForwardBody, Fraction, GrpcAuth, Header,
+    HeaderModifier, HttpAuth, PathModifier, RequestMirror, RequestRedirect, UrlRewrite,
 };
 pub use gateway::{
     AllowedListeners, AllowedNamespaces, AllowedRoutes, BackendTls, FrontendTls, FrontendTlsConfig,

@@ -72,7 +72,7 @@ open! {
     ValueMatchType { Exact, RegularExpression, }
     /// The type of a filter.
     FilterType {
-        RequestHeaderModifier, ResponseHeaderModifier, RequestRedirect, URLRewrite, RequestMirror, CORS = "CORS", ExternalAuth, ExtensionRef,
+        RequestHeaderModifier, ResponseHeaderModifier, RequestRedirect, URLRewrite, RequestMirror, CORS = "CORS", ExternalAuth, DirectResponse, ExtensionRef,
     }
     /// The kind of a path's change.
     PathModifierType { ReplaceFullPath, ReplacePrefixMatch, }

@@ -46,6 +46,7 @@ impl References {
         let mut references = Self::default();
         references.add(options.default_ssl_certificate.iter().cloned().map(Named::secret));
         references.add(configmap::named_secret(index, options).map(Named::secret));
+        references.add(configmap::acme_secrets(index, options).into_iter().map(Named::secret));
         references.by_settings = configmap::named(index, options).collect();
         for ingress in index.ingresses.iter() {
             references.follow(ingress, index, options);

@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::features::{FEATURES, RELEASE};
+use super::features::{RELEASE, supported};
 use crate::objects::IngressPoint;
 use crate::objects::gateway_api::{GROUP, RouteGroupKind};
 use crate::translate::gateway::report::{
-    AncestorStatus, CONTROLLER, Condition, GatewayStatus, ListenerStatus, ParentStatus,
+    AncestorStatus, CONTROLLER, ClassReport, Condition, GatewayStatus, ListenerStatus, ParentStatus,
 };
 
 use super::Entry;
@@ -26,6 +26,9 @@ const OURS: [&str; 8] = [
     "SupportedVersion",
 ];
 
+/// The reason of a class whose CRDs are of a release that is not known.
+const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";
+
 /// The most entries that the specification allows in `ancestors`.
 const ANCESTORS_MAX: usize = 16;
 
@@ -35,7 +38,7 @@ pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, tim
     match entry {
         Entry::Class(class) => json!({
             "conditions": writer.conditions(&class.conditions, &now["conditions"]),
-            "supportedFeatures": FEATURES.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+            "supportedFeatures": supported(is_newer(class)).iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
         }),
         Entry::Gateway(gateway) => writer.gateway(gateway, addresses, now),
         Entry::ListenerSet(set) => json!({
@@ -45,6 +48,11 @@ pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, tim
         Entry::Route(route) => json!({"parents": writer.parents(&route.parents, &now["parents"])}),
         Entry::Policy(policy) => json!({"ancestors": writer.ancestors(&policy.ancestors, &now["ancestors"])}),
     }
+}
+
+/// Whether the CRDs are of a release that is not known.
+fn is_newer(class: &ClassReport) -> bool {
+    class.conditions.iter().any(|condition| condition.reason == UNSUPPORTED_VERSION)
 }
 
 /// Whether the release of the CRDs is known, as a condition of a class. Fields of an unknown release are
@@ -59,7 +67,7 @@ pub(super) fn supported_version(bundle: &str) -> Condition {
         let message = format!(
             "the CRDs are of {bundle}; v{major}.0 to v{major}.{minor_max} are supported, of others what these have"
         );
-        Condition::no("SupportedVersion", "UnsupportedVersion", message)
+        Condition::no("SupportedVersion", UNSUPPORTED_VERSION, message)
     }
 }
 

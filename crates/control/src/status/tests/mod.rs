@@ -2,6 +2,7 @@
 
 mod api;
 mod gateway;
+mod kept;
 
 use std::slice::from_ref;
 
@@ -35,8 +36,14 @@ impl Lab {
 
     /// Starts a replica in its own Pod.
     fn spawn(&self, pod: &str, options: StatusOptions) -> Keeper {
+        self.spawn_beside(pod, options, Beside::default())
+    }
+
+    /// The same, with states to keep and Events of others.
+    fn spawn_beside(&self, pod: &str, options: StatusOptions, beside: Beside) -> Keeper {
         let options = StatusOptions { pod: Some(NsName::new("ingress", pod)), ..options };
-        spawn(&self.api.connection(), options, self.programmed.subscribe(), Arc::clone(&self.metrics))
+        let (connection, metrics) = (self.api.connection(), Arc::clone(&self.metrics));
+        spawn(&connection, options, self.programmed.subscribe(), metrics, beside)
     }
 
     fn run_pod(&self, name: &str, node: &str) {

@@ -11,9 +11,10 @@ use super::Effect::{Ignored, Instead, Snippet, Supported};
 use super::addresses::bind_addresses;
 use super::listed::listed_values;
 use super::logs::{log_format, no_access_log, no_stream_access_log, output, stream_log_format};
+use super::reasons::{CURVES, DEAD, NO_DH, NO_STATUS, OTEL, OWN_LOG, TUNING, TYPED, WORKERS};
 use super::upgrades::upgrade_protocols;
 use super::value::{self, Applied, positive, set};
-use super::{Global, Key, geoip, tracing};
+use super::{Global, Key, acme, geoip, tracing};
 use crate::names::NsName;
 use crate::translate::ciphers;
 use crate::translate::header::{self, Side};
@@ -24,16 +25,6 @@ use crate::translate::ingress::{
     abuse, bodies, cache, compression, errors, firewall, firewall_tuning, limits, overload, places, quota,
     redirect, responses,
 };
-
-const TUNING: &str = "it tunes nginx and has no counterpart";
-const DEAD: &str = "ingress-nginx reads it and does nothing with it";
-const WORKERS: &str = "there is one pinned worker for each CPU that the process may use; see --workers";
-const CURVES: &str = "X25519MLKEM768, X25519, P-256 and P-384 are offered";
-const NO_DH: &str = "key exchange is by elliptic curves only";
-const TYPED: &str = "values of annotations are parsed, never pasted into a configuration";
-const OTEL: &str = "no file is read: the otel-* and otlp-* keys say it all";
-const OWN_LOG: &str = "messages go to standard error; FOREBAY_LOG sets the level";
-const NO_STATUS: &str = "there is no /nginx_status; see the metrics of the admin port";
 
 macro_rules! keys {
     ($($name:literal, $default:literal, $effect:expr, $doc:literal;)*) => {
@@ -133,6 +124,13 @@ keys! {
         "Networks of clients that are never far off the others, such as gateways with many users.";
     "forebay-abuse-key", "$remote_addr", Supported(|g, v| { let key = abuse::key(v)?; g.settings.abuse.general.key.clone_from(&key); g.defaults.abuse.key = abuse::Key::OfAll(key); Ok(None) }),
         "`forebay.io/abuse-key` for all, and for requests that no route takes.";
+    "forebay-acme", "false", Supported(|g, v| set(&mut g.defaults.acme.is_on, value::boolean(v))), "Obtains certificates for all Ingresses with `tls` entries without `secretName`.";
+    "forebay-acme-challenges", "http-01,tls-alpn-01", Supported(|g, v| set(&mut g.acme.challenges, acme::challenges(v))), "Kinds of challenges that are answered; after a failure the next kind is tried.";
+    "forebay-acme-directories", "", Supported(|g, v| set(&mut g.acme.directories, acme::directories(v))), "URLs of the directories of authorities that speak ACME, in the order in which they are asked; also `letsencrypt`, `letsencrypt-staging`, `zerossl` and `google`. With this key you agree to their terms.";
+    "forebay-acme-email", "", Supported(|g, v| set(&mut g.acme.email, acme::email(v))), "Address that the authorities may write to.";
+    "forebay-acme-orders-per-hour", "60", Supported(|g, v| set(&mut g.acme.orders_per_hour, value::number(v))), "Most orders per hour at each authority.";
+    "forebay-acme-profile", "", Supported(|g, v| set(&mut g.acme.profile, Ok(value::name(v)))), "Profile of the certificates, as the authority names it.";
+    "forebay-acme-secrets", "", Supported(|g, v| set(&mut g.acme.secrets, acme::secrets(v))), "Secrets of the authorities, `[DIRECTORY=]namespace/name`: `eab-kid` and `eab-hmac-key` bind the account, `ca.crt` verifies the directory's own certificate.";
     "forebay-allow-asn", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.allowed_systems, places::systems(v))),
         "Autonomous systems of clients that are allowed; others get 403, addresses of unknown systems too.";
     "forebay-allow-countries", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.allowed_countries, places::countries(v))),
@@ -182,14 +180,16 @@ keys! {
         "Autonomous systems of clients that get 403.";
     "forebay-deny-countries", "", Supported(|g, v| set(&mut g.defaults.access.places.rules.denied_countries, places::countries(v))),
         "Countries of clients that get 403.";
+    "forebay-early-data", "off", Supported(|g, v| set(&mut g.settings.tls.early_data, value::on_off(v))),
+        "`forebay.io/early-data` for all hosts, those of Gateways too.";
     "forebay-ejection", "on", Supported(|g, v| g.defaults.overload.set(|all| set(&mut all.ejection, value::on_off(v)))),
         "`forebay.io/ejection` for all.";
     "forebay-geoip-secret", "", Supported(|g, v| set(&mut g.geoip.secret, geoip::secret(v))),
         "Secret with databases for `use-geoip2`, `namespace/name`: each key is the file of an edition, such as `GeoLite2-Country.mmdb`.";
     "forebay-guard", "watch", Supported(|g, v| set(&mut g.settings.guard, overload::mode(v))),
         "Protection of Forebay itself when CPU time, memory, descriptors or ports run short: `watch` reports, `enforce` reduces work and refuses requests by priority, `off`.";
-    "forebay-http3", "off", Supported(|g, v| set(&mut g.settings.tls.http3, http3(v))),
-        "Offers HTTP/3 (`on`) on the UDP port beside each TCP port with TLS, and says so in `Alt-Svc`; not with `use-proxy-protocol`.";
+    "forebay-http3", "off", Supported(|g, v| set(&mut g.settings.tls.http3, value::http3(v))),
+        "Serves HTTP/3 on the UDP port beside each TCP port with TLS, and says so in `Alt-Svc`: `on` to all clients, `auto` to those of hosts that others have reached over HTTP/3 and to one connection in 16 of others; not with `use-proxy-protocol`.";
     "forebay-limit-key", "$remote_addr", Supported(|g, v| set(&mut g.defaults.quota.key, limits::key(v))),
         "`forebay.io/limit-key` for all.";
     "forebay-limit-redis-fail", "open", Supported(|g, v| set(&mut g.settings.limits_fail_closed, quota::fails_closed(v))),
@@ -552,14 +552,6 @@ fn everybody(mut networks: Vec<IpNet>) -> Vec<IpNet> {
 /// Checks the syntax of the name. Whether the object exists is reported after all keys have been read.
 fn name_of_configmap(_: &mut Global, text: &str) -> Applied {
     text.trim().parse::<NsName>().map(|_| None).map_err(|error| error.to_string())
-}
-
-fn http3(text: &str) -> value::Parsed<bool> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("{text:?} is neither \"on\" nor \"off\"")),
-    }
 }
 
 fn streams_max(text: &str) -> value::Parsed<u32> {

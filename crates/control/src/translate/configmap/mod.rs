@@ -1,14 +1,17 @@
 //! The `ConfigMap`: settings of the whole proxy, and the defaults of each location.
 
+pub(super) mod acme;
 mod addresses;
 mod geoip;
 mod keys;
 mod listed;
 mod logs;
+mod reasons;
 mod snippets;
 mod tracing;
 mod upgrades;
 
+pub(crate) use acme::named_secrets as acme_secrets;
 pub(crate) use geoip::named_secret;
 pub use keys::KEYS;
 
@@ -16,8 +19,8 @@ use std::time::Duration;
 
 use model::log::{Escape, Output};
 use model::{
-    BlockedHeaders, ConnectionHeader, ErrorPages, ForwardedHeaders, HeadSettings, HeaderNames, Networks,
-    PoolCap, ServerHeader, Settings,
+    BlockedHeaders, ConnectionHeader, ErrorPages, ForwardedHeaders, HeadSettings, HeaderNames, Http3,
+    Networks, PoolCap, ServerHeader, Settings,
 };
 
 use super::header::{self, Side};
@@ -81,6 +84,7 @@ pub(super) struct Global {
     /// Names outside the cluster are treated as if they had no IPv6 addresses.
     pub(super) leaves_out_ipv6: bool,
     pub(super) geoip: geoip::Keys,
+    pub(super) acme: acme::Keys,
 }
 
 /// The keys about the targets of access logs.
@@ -144,6 +148,7 @@ impl Default for Global {
             log: Log::default(),
             leaves_out_ipv6: false,
             geoip: geoip::Keys::default(),
+            acme: acme::Keys::default(),
         }
     }
 }
@@ -343,6 +348,7 @@ pub(super) fn read(inputs: &Inputs<'_>, problems: &mut Vec<Problem>) -> Global {
     global.defaults.cache.has_replicas = inputs.options.replicas.is_some() && !global.proxy_protocol.used;
     global.defaults.quota.has_replicas = inputs.options.counts_with_replicas();
     geoip::finish(&mut global, configmap, inputs, &mut tell);
+    acme::finish(&mut global, configmap, inputs, &mut tell);
     report_without_effect(&global, configmap, inputs.options, &mut tell);
     if believes_everybody(&global) {
         global.settings.forwarded.priority_header = None;
@@ -482,7 +488,7 @@ impl Global {
             (true, true) => ServerHeader::Endpoint,
         };
         let heads = HeadSettings { hidden: std::mem::take(&mut self.hidden_headers), server, ..heads };
-        let heads = HeadSettings { tells_of_http3: self.settings.tls.http3 && !used, ..heads };
+        let heads = HeadSettings { tells_of_http3: self.settings.tls.http3 != Http3::Off && !used, ..heads };
         (self.settings.access_log.output, self.settings.stream.log_output) =
             std::mem::take(&mut self.log).outputs();
         self.settings.heads = (heads != HeadSettings::default()).then(|| Box::new(heads));

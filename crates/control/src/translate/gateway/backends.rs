@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use model::{Affinity, Backend, BackendTarget, Backends, ClusterId, Split, Transport, UpstreamTls};
+use model::{
+    Affinity, Backend, BackendTarget, Backends, ClusterId, DirectResponse, Split, Transport, UpstreamTls,
+};
 
 use super::conditions::Fault;
 use super::grants::{self, Referrer};
@@ -30,6 +32,8 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     pub(super) namespace: &'m str,
     /// The health check that policies request for the endpoints of the present rule.
     pub(super) health: Option<HealthDraft>,
+    /// The answers of policies in filters of backends.
+    pub(super) answers: &'m [(NsName, Option<DirectResponse>)],
     /// The faults of references; the first is reported.
     pub(super) faults: Vec<Fault>,
     /// The Services that references name.
@@ -123,14 +127,24 @@ impl BackendFinder<'_, '_, '_> {
             let message = format!("no ReferenceGrant allows to name Service {key}");
             return Err(Fault::new("RefNotPermitted", message));
         }
+        self.known(&key, reference.port, affinity, is_grpc)
+    }
+
+    /// The cluster of a Service that may be named.
+    pub(super) fn known(
+        &mut self,
+        key: &NsName,
+        port: Option<u16>,
+        affinity: Option<&Arc<Affinity>>,
+        is_grpc: bool,
+    ) -> Result<ClusterId, Fault> {
         self.services.push(key.clone());
         let not_found = |message: String| Fault::new("BackendNotFound", message);
-        let number =
-            reference.port.ok_or_else(|| not_found(format!("Service {key} is named without a port")))?;
+        let number = port.ok_or_else(|| not_found(format!("Service {key} is named without a port")))?;
         let port = PortRef::Number(number);
         let transport = if self.kind == RouteKind::Udp { Transport::Udp } else { Transport::Tcp };
-        let service = self.inputs.service(&key);
-        let is_given = self.inputs.options.endpoints.iter().any(|given| given.service == key);
+        let service = self.inputs.service(key);
+        let is_given = self.inputs.options.endpoints.iter().any(|given| given.service == *key);
         let service_port = service.and_then(|service| service.port(&port, transport));
         match service {
             None if !is_given => return Err(not_found(format!("Service {key} is missing"))),
@@ -140,9 +154,9 @@ impl BackendFinder<'_, '_, '_> {
             _ => {}
         }
         if self.is_stream() {
-            return Ok(self.clusters.for_stream(&key, &port, transport).0);
+            return Ok(self.clusters.for_stream(key, &port, transport).0);
         }
-        let Ok(tls) = self.policies.find(&key, service_port) else {
+        let Ok(tls) = self.policies.find(key, service_port) else {
             let message = format!("Service {key}: its BackendTLSPolicy cannot be obeyed");
             return Err(not_found(message));
         };
@@ -161,7 +175,12 @@ impl BackendFinder<'_, '_, '_> {
             unverified: None,
             health: self.health.clone(),
         };
-        Ok(self.clusters.for_route(&key, &port, &draft, affinity))
+        Ok(self.clusters.for_route(key, &port, &draft, affinity))
+    }
+
+    /// The number of a Service's port with a name.
+    pub(super) fn port_number(&self, service: &NsName, port: &PortRef) -> Option<u16> {
+        self.inputs.service(service)?.port(port, Transport::Tcp).map(|port| port.port)
     }
 
     fn with_certificate(&self, tls: Arc<UpstreamTls>) -> Arc<UpstreamTls> {

@@ -5,18 +5,21 @@
 use std::sync::Arc;
 
 use model::{
-    Allowed, BackendFilters, CrossOrigin, HeadText, HeaderChanges, HostName, Mirror, OriginPattern,
-    PathChange, PathKind, PathMatch, RequestFilter, RequestRedirect, ResponseFilter, Scheme, Share,
-    UrlRewrite,
+    Allowed, BackendAnswer, BackendFilters, CrossOrigin, DirectResponse, HeadText, HeaderChanges, HostName,
+    Mirror, OriginPattern, PathChange, PathKind, PathMatch, RequestFilter, RequestRedirect, ResponseFilter,
+    Scheme, Share, UrlRewrite,
 };
 
 use super::backends::BackendFinder;
 use super::conditions::Fault;
 use super::ext_authz::{self, Authz};
+use super::extension;
+use crate::names::NsName;
 use crate::objects::At;
 use crate::objects::gateway_api::{
     self, Filter, FilterType, HeaderModifier, PathModifier, PathModifierType, RequestMirror,
 };
+use crate::translate::ingress::direct_response::answer;
 
 /// The effects of filters, in the form of the model.
 #[derive(Default)]
@@ -28,6 +31,8 @@ pub(super) struct FilterSet {
     cross_origin: Option<CrossOrigin>,
     mirrors: Vec<Mirror>,
     authz: Option<Authz>,
+    response: Option<DirectResponse>,
+    policies: Vec<NsName>,
 }
 
 /// Reads filters. "If a filter cannot be obeyed, requests that it is for MUST be answered with an error."
@@ -42,6 +47,10 @@ pub(super) fn read(
     }
     if set.redirect.is_some() && set.rewrite.is_some() {
         let message = "filters RequestRedirect and URLRewrite cannot be used together";
+        return Err(Fault::new("IncompatibleFilters", message));
+    }
+    if set.redirect.is_some() && set.response.is_some() {
+        let message = "filters RequestRedirect and DirectResponse cannot be used together";
         return Err(Fault::new("IncompatibleFilters", message));
     }
     Ok(set)
@@ -104,10 +113,24 @@ impl FilterSet {
                 let auth = filter.external_auth.as_deref().ok_or_else(lacking)?;
                 put(&mut self.authz, filter, ext_authz::read(auth, finder)?)
             }
-            FilterType::ExtensionRef | FilterType::Other(_) => {
+            FilterType::DirectResponse => {
+                let response = filter.direct_response.as_deref().ok_or_else(lacking)?;
+                put(&mut self.response, filter, direct_response(response)?)
+            }
+            FilterType::ExtensionRef => {
+                let name = extension::policy(filter, finder).ok_or_else(lacking)??;
+                self.policies.push(name);
+                Ok(())
+            }
+            FilterType::Other(_) => {
                 Err(unsupported(format!("filter {} is not supported", filter.kind.as_str())))
             }
         }
+    }
+
+    /// The answer in place of a backend's, if there is one.
+    pub(super) fn take_response(&mut self) -> Option<DirectResponse> {
+        self.response.take()
     }
 
     /// Whether the response is a redirect.
@@ -135,23 +158,32 @@ impl FilterSet {
     }
 
     /// The result for one backend of several.
-    pub(super) fn of_backend(self) -> Result<BackendFilters, Fault> {
-        for (kind, is_there) in [
-            ("CORS", self.cross_origin.is_some()),
-            ("ExternalAuth", self.authz.is_some()),
-            ("RequestRedirect", self.redirect.is_some()),
-        ] {
-            if is_there {
-                return Err(unsupported(format!("filter {kind} is not supported for a backend alone")));
-            }
+    pub(super) fn of_backend(self, finder: &BackendFinder<'_, '_, '_>) -> Result<BackendFilters, Fault> {
+        if self.authz.is_some() {
+            return Err(unsupported("filter ExternalAuth is not supported for a backend alone"));
         }
+        let of_policy = self.policies.iter().map(|name| extension::response(name, finder));
+        let of_policy = of_policy.collect::<Result<Vec<_>, _>>()?.into_iter().next();
+        let respond = self.response.or(of_policy).map(BackendAnswer::Respond);
+        let answer = self.redirect.map(BackendAnswer::Redirect).or(respond);
         Ok(BackendFilters {
+            cross_origin: self.cross_origin.map(Arc::new),
+            answer: answer.map(Arc::new),
             rewrite: self.rewrite.map(Box::new),
             request_headers: self.request_headers.map(Arc::new),
             response_headers: self.response_headers.map(Arc::new),
             mirrors: self.mirrors.into(),
         })
     }
+}
+
+fn direct_response(response: &gateway_api::DirectResponse) -> Result<DirectResponse, Fault> {
+    let status = response.status_code;
+    if !(200..=599).contains(&status) {
+        return Err(unsupported(format!("answers with status {status} are not supported")));
+    }
+    let body = response.body.as_ref().map(|body| body.string.to_string()).unwrap_or_default();
+    Ok(answer(status, body, None, &[]))
 }
 
 fn header_changes(changes: &HeaderModifier) -> Result<HeaderChanges, Fault> {

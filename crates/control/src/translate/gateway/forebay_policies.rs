@@ -1,12 +1,14 @@
 //! `ForebayPolicy`: the policies that apply to each route, and the precedence of their values.
 //!
-//! Policies of a Gateway apply to all routes that are attached to it; policies of a listener, a route and a
-//! rule override them, in this order. If two policies have the same target, the older one counts.
+//! Policies of a Gateway apply to all routes that are attached to it; policies of a listener, a route, a rule
+//! and its filters override them, in this order. If two policies have the same target, the older one counts.
 //!
 //! Never in here: the meaning of fields, and the status of policies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+
+use model::DirectResponse;
 
 use super::conditions::age;
 use super::grants::{self, Referrer};
@@ -25,6 +27,7 @@ use crate::translate::policy::read::{Given, Read, read};
 pub(super) struct ForebayPolicies {
     pub(super) all: Vec<Policy>,
     by_target: HashMap<Target, Vec<usize>>,
+    by_name: HashMap<NsName, usize>,
 }
 
 /// A policy and its contents.
@@ -57,14 +60,34 @@ type Levels = Vec<Vec<usize>>;
 pub(super) struct OfRoute<'p> {
     policies: &'p ForebayPolicies,
     levels: Levels,
-    /// The policies of rules, by name.
-    rules: Vec<(Box<str>, Vec<usize>)>,
+    /// The policies of rules, by the number of the rule.
+    rules: Vec<(Rule, Levels)>,
+    /// The policies whose answers replace backends.
+    of_backends: Vec<usize>,
+}
+
+/// A rule with policies of its own.
+struct Rule {
+    number: usize,
+    /// Name for counters of its own.
+    name: String,
+}
+
+/// The policies that the rules of a route name, and the names by which policies find the rules.
+#[derive(Default)]
+pub(super) struct Asks<'r> {
+    /// The name of each rule, which may be empty, and the policies in its filters.
+    pub(super) rules: Vec<(&'r str, Vec<&'r str>)>,
+    /// The policies in filters of backends.
+    pub(super) of_backends: Vec<&'r str>,
 }
 
 /// The initial drafts of a route's rules.
 pub(super) struct Drafts {
     whole: Draft,
-    of_rules: Vec<(Box<str>, Draft)>,
+    of_rules: Vec<(usize, Draft)>,
+    /// The answers of policies in filters of backends; none for a policy that has other sections, or none.
+    pub(super) answers: Vec<(NsName, Option<DirectResponse>)>,
 }
 
 /// The initial draft of a rule.
@@ -105,6 +128,7 @@ impl ForebayPolicies {
                 grants::allow(grants, referrer, kind, (key.namespace.as_str(), key.name.as_str()))
             };
             let read = read(&object, base, inputs, &allows);
+            policies.by_name.insert(object.key(), policies.all.len());
             policies.all.push(Policy { object, read });
         }
         policies
@@ -137,10 +161,11 @@ impl ForebayPolicies {
         above: Option<&Above>,
         kind: &'static str,
         name: &NsName,
-        rules: &[&str],
+        asks: &Asks<'_>,
     ) -> OfRoute<'_> {
         if self.all.is_empty() {
-            return OfRoute { policies: self, levels: Vec::new(), rules: Vec::new() };
+            let (levels, rules, of_backends) = Default::default();
+            return OfRoute { policies: self, levels, rules, of_backends };
         }
         let of = |kind, name: &NsName, section: Option<&str>| {
             let target = Target { kind, name: name.clone(), section: section.map(Into::into) };
@@ -153,9 +178,18 @@ impl ForebayPolicies {
         }
         levels.push(of(kind, name, None));
         levels.retain(|level| !level.is_empty());
-        let rules = rules.iter().map(|rule| (Box::from(*rule), of(kind, name, Some(rule))));
-        let rules = rules.filter(|(_, level)| !level.is_empty()).collect();
-        OfRoute { policies: self, levels, rules }
+        let named = |policy: &&str| self.by_name.get(&NsName::new(name.namespace.as_str(), *policy)).copied();
+        let of_rule = |(number, (rule, filters)): (usize, &(&str, Vec<&str>))| {
+            let own = if rule.is_empty() { Vec::new() } else { of(kind, name, Some(rule)) };
+            let of_filters = filters.iter().filter_map(named).map(|policy| vec![policy]);
+            let levels: Levels =
+                [own].into_iter().chain(of_filters).filter(|level| !level.is_empty()).collect();
+            let name = if rule.is_empty() { format!("rules[{number}]") } else { (*rule).to_owned() };
+            (!levels.is_empty()).then_some((Rule { number, name }, levels))
+        };
+        let rules = asks.rules.iter().enumerate().filter_map(of_rule).collect();
+        let of_backends = asks.of_backends.iter().filter_map(named).collect();
+        OfRoute { policies: self, levels, rules, of_backends }
     }
 }
 
@@ -163,7 +197,8 @@ impl<'p> OfRoute<'p> {
     /// The objects of the policies. As long as they are the same, in the same order, their contents are the
     /// same.
     pub(super) fn objects(&self) -> Vec<Arc<Sourced<ForebayPolicy>>> {
-        let all = self.levels.iter().chain(self.rules.iter().map(|(_, level)| level)).flatten();
+        let of_rules = self.rules.iter().flat_map(|(_, levels)| levels);
+        let all = self.levels.iter().chain(of_rules).flatten().chain(&self.of_backends);
         all.map(|&at| Arc::clone(&self.policies.all[at].object)).collect()
     }
 
@@ -177,28 +212,34 @@ impl<'p> OfRoute<'p> {
         inputs: &Inputs<'_>,
         problems: &mut Vec<Problem>,
     ) -> Drafts {
-        if self.levels.is_empty() && self.rules.is_empty() {
-            let whole = Draft { route: usual.clone(), settings: None };
-            return Drafts { whole, of_rules: Vec::new() };
-        }
+        let usually = || Draft { route: usual.clone(), settings: None };
         let mut draft = |wanted: Wanted<'_>| Draft {
             route: wanted.draft(usual, base, inputs, problems),
             settings: Some(wanted.settings()),
         };
-        let whole = draft(self.wanted(None, route.clone()));
-        let of_rules = self.rules.iter().map(|(rule, level)| {
+        let whole = if self.levels.is_empty() { usually() } else { draft(self.wanted(&[], route.clone())) };
+        let of_rules = self.rules.iter().map(|(rule, levels)| {
             let mut place = route.clone();
-            if level.iter().any(|&at| self.policies.all[at].read.has_section("limits")) {
+            if levels.iter().flatten().any(|&at| self.policies.all[at].read.has_section("limits")) {
                 // A rule with limits of its own has its own counters.
-                place.object.name = format!("{}/{rule}", place.object.name);
+                place.object.name = format!("{}/{}", place.object.name, rule.name);
             }
-            (rule.clone(), draft(self.wanted(Some(level), place)))
+            (rule.number, draft(self.wanted(levels, place)))
         });
         let of_rules = of_rules.collect();
-        Drafts { whole, of_rules }
+        let answers = self.of_backends.iter().map(|&at| {
+            let policy = &self.policies.all[at];
+            let is_answer = |given: &Given| given.field.section.name == "directResponse";
+            let is_fit = policy.read.denial.is_none() && policy.read.given.iter().all(is_answer);
+            let given = policy.read.given.iter().collect();
+            let wanted = Wanted { given, denials: Vec::new(), place: route.clone() };
+            (policy.object.key(), is_fit.then(|| draft(wanted).route).and_then(answer_alone))
+        });
+        let answers = answers.collect();
+        Drafts { whole, of_rules, answers }
     }
 
-    fn wanted(&self, rule: Option<&'p Vec<usize>>, place: SourceLocation) -> Wanted<'p> {
+    fn wanted(&self, rule: &'p [Vec<usize>], place: SourceLocation) -> Wanted<'p> {
         let mut given: BTreeMap<&'static str, &'p Given> = BTreeMap::new();
         let mut denials = Vec::new();
         let policies = self.policies;
@@ -212,10 +253,15 @@ impl<'p> OfRoute<'p> {
     }
 }
 
+/// The answer of a draft, unless its content cannot be had.
+fn answer_alone(draft: DraftRoute) -> Option<DirectResponse> {
+    draft.respond.filter(|_| draft.denials.is_empty())
+}
+
 impl Drafts {
-    /// The initial draft of a rule; an empty name stands for a rule without a name.
-    pub(super) fn of(&self, rule: &str) -> &Draft {
-        let own = self.of_rules.iter().find(|(name, _)| **name == *rule);
+    /// The initial draft of the rule with this number.
+    pub(super) fn of(&self, rule: usize) -> &Draft {
+        let own = self.of_rules.iter().find(|(number, _)| *number == rule);
         own.map_or(&self.whole, |(_, draft)| draft)
     }
 }

@@ -7,7 +7,7 @@ use super::forebay_policies::{ForebayPolicies, Policy, Target};
 use super::listeners::Listeners;
 use super::report::AncestorStatus;
 use super::stored_routes::{StoredRoute, StoredRoutes};
-use crate::objects::gateway_api::{Gateway, ParentReference, PolicyTarget};
+use crate::objects::gateway_api::{GROUP, Gateway, ParentReference, PolicyTarget};
 use crate::objects::{At, Resource};
 use crate::problem::SourceLocation;
 
@@ -40,6 +40,21 @@ impl Judge<'_, '_> {
                 ancestors.push(AncestorStatus { ancestor_ref, conditions });
             }
         }
+        for route in self.routes.attached().filter(|route| names(route, policy)) {
+            let of_route = route.object.subject().object;
+            let ancestor_ref = ParentReference {
+                group: Some(GROUP.into()),
+                kind: Some(of_route.kind.into()),
+                namespace: Some(of_route.namespace.into()),
+                name: of_route.name.into(),
+                section_name: None,
+                port: None,
+            };
+            if ancestors.iter().all(|known| known.ancestor_ref != ancestor_ref) {
+                let conditions = vec![conditions::accepted(of_fields(policy).as_ref())];
+                ancestors.push(AncestorStatus { ancestor_ref, conditions });
+            }
+        }
         ancestors
     }
 
@@ -56,11 +71,7 @@ impl Judge<'_, '_> {
         if let Some(why) = self.missing(&target) {
             return Some(Fault::new("TargetNotFound", why));
         }
-        if let Some((first, others)) = policy.read.faults.split_first() {
-            let more = if others.is_empty() { String::new() } else { format!("; {} more", others.len()) };
-            return Some(Fault::new(INVALID, format!("{}{more}", first.message)));
-        }
-        self.conflict(at, policy, &target)
+        of_fields(policy).or_else(|| self.conflict(at, policy, &target))
     }
 
     /// The reason why a target does not exist.
@@ -104,6 +115,22 @@ impl Judge<'_, '_> {
 }
 
 const INVALID: &str = "Invalid";
+
+/// The first fault of a policy's fields.
+fn of_fields(policy: &Policy) -> Option<Fault> {
+    let (first, others) = policy.read.faults.split_first()?;
+    let more = if others.is_empty() { String::new() } else { format!("; {} more", others.len()) };
+    Some(Fault::new(INVALID, format!("{}{more}", first.message)))
+}
+
+/// Whether filters of a route name a policy.
+fn names(route: &StoredRoute, policy: &Policy) -> bool {
+    let asks = route.object.asks();
+    let of_rules = asks.rules.iter().flat_map(|(_, policies)| policies);
+    let mut all = of_rules.chain(&asks.of_backends);
+    route.object.subject().object.namespace == policy.object.namespace()
+        && all.any(|name| *name == policy.object.name())
+}
 
 /// Whether a fault concerns the target itself. Faults of fields are reported at the fields.
 fn is_of_target(policy: &Policy, target: &At<PolicyTarget>) -> bool {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 use model::{
-    Backend, Backends, ClientAuth, ClientCertificate, Host, HostName, HostTls, Labels, Listener,
-    Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect, Route, Split, Stream, TlsStream,
-    Transport, VerifyClient,
+    Action, Backend, BackendAnswer, BackendFilters, Backends, ClientAuth, ClientCertificate, Forward, Host,
+    HostName, HostTls, Labels, Listener, Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect,
+    Route, Split, Stream, TlsStream, Transport, VerifyClient,
 };
 use smallvec::SmallVec;
 
@@ -301,10 +301,34 @@ fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&Clien
         });
         route.request_filters = RequestFilters::new(filters.collect()).expect("each is of another kind");
     }
+    if let Action::Forward(Forward { backends: Backends::Split(split), .. }) = &mut route.action
+        && let Some(at_port) = with_port(split, port)
+    {
+        *split = at_port;
+    }
     if let Some(certificate) = client_certificate(client_auth) {
         route.access.get_or_insert_default().client_certificate = Some(certificate);
     }
     route
+}
+
+/// The backends with their redirects at a port; none if no backend redirects.
+fn with_port(split: &Split, port: u16) -> Option<Split> {
+    let redirect = |filters: &BackendFilters| match filters.answer.as_deref() {
+        Some(BackendAnswer::Redirect(redirect)) => Some(redirect.clone()),
+        _ => None,
+    };
+    let redirects = |backend: &Backend| backend.filters.as_deref().and_then(redirect);
+    split.backends().iter().find_map(redirects)?;
+    let at_port = |backend: &Backend| match (redirects(backend), &backend.filters) {
+        (Some(redirect), Some(filters)) => {
+            let answer = BackendAnswer::Redirect(RequestRedirect { listener_port: port, ..redirect });
+            let filters = BackendFilters { answer: Some(Arc::new(answer)), ..(**filters).clone() };
+            Backend { filters: Some(Arc::new(filters)), ..backend.clone() }
+        }
+        _ => backend.clone(),
+    };
+    Split::new(split.backends().iter().map(at_port).collect()).ok()
 }
 
 /// Requirements on clients of routes whose listener requires certificates.

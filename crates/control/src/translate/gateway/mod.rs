@@ -20,6 +20,7 @@ mod conflicts;
 mod duration;
 mod effective;
 mod ext_authz;
+mod extension;
 mod filters;
 mod forebay_policies;
 mod forebay_status;

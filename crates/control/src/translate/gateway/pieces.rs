@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::attach::Candidate;
 use super::backends::BackendFinder;
 use super::conditions::{age, subject};
-use super::forebay_policies::{Above, Drafts, ForebayPolicies};
+use super::extension;
+use super::forebay_policies::{Above, Asks, Drafts, ForebayPolicies};
 use super::kinds::RouteKind;
 use super::policies::Policies;
 use super::report::Subject;
@@ -16,7 +17,9 @@ use super::routes::{self, Content};
 use super::rules;
 use crate::index::GatewayStores;
 use crate::names::NsName;
-use crate::objects::gateway_api::{GrpcRoute, HttpRoute, ParentReference, TcpRoute, TlsRoute, UdpRoute};
+use crate::objects::gateway_api::{
+    BackendRef, Filter, GrpcRoute, HttpRoute, ParentReference, TcpRoute, TlsRoute, UdpRoute,
+};
 use crate::objects::{At, ForebayPolicy, Sourced};
 use crate::problem::SourceLocation;
 use crate::translate::claim::DraftRoute;
@@ -180,6 +183,21 @@ impl RouteObject {
         }
     }
 
+    /// The policies that its rules name.
+    pub(super) fn asks(&self) -> Asks<'_> {
+        match self {
+            Self::Http(it) => asks(it.spec.rules.iter().map(|rule| {
+                let rule = &rule.value;
+                (rule.name.as_deref(), &*rule.filters, &*rule.backend_refs)
+            })),
+            Self::Grpc(it) => asks(it.spec.rules.iter().map(|rule| {
+                let rule = &rule.value;
+                (rule.name.as_deref(), &*rule.filters, &*rule.backend_refs)
+            })),
+            Self::Tls(_) | Self::Tcp(_) | Self::Udp(_) => Asks::default(),
+        }
+    }
+
     fn content(&self, drafts: &Drafts, finder: BackendFinder<'_, '_, '_>) -> Content {
         match self {
             Self::Http(it) => routes::of_requests(&it.reference(), &rules::of_http(it), drafts, finder),
@@ -189,6 +207,17 @@ impl RouteObject {
             Self::Udp(it) => routes::of_streams(&it.reference(), &it.spec.rules, finder),
         }
     }
+}
+
+type RuleParts<'r> = (Option<&'r str>, &'r [At<Filter>], &'r [At<BackendRef>]);
+
+fn asks<'r>(rules: impl Iterator<Item = RuleParts<'r>>) -> Asks<'r> {
+    let mut asks = Asks::default();
+    for (name, filters, backends) in rules {
+        asks.rules.push((name.unwrap_or_default(), extension::names(filters).collect()));
+        asks.of_backends.extend(backends.iter().flat_map(|backend| extension::names(&backend.value.filters)));
+    }
+    asks
 }
 
 /// The inputs that all routes share.
@@ -231,7 +260,7 @@ pub(super) fn follow<'a>(
 ) -> bool {
     let own_of = |key: &PieceKey| {
         let kind = key.kind.name();
-        context.forebay_policies.of_route(key.above.as_ref(), kind, &key.name, &object.rule_names())
+        context.forebay_policies.of_route(key.above.as_ref(), kind, &key.name, &object.asks())
     };
     let own_policies = (!context.has_same_policies).then(|| own_of(pieces.key(number)).objects());
     let has_same_policies = |old: &Piece| {
@@ -255,6 +284,7 @@ pub(super) fn follow<'a>(
             kind: object.kind(),
             namespace: object.namespace(),
             health: None,
+            answers: &drafts.answers,
             faults: Vec::new(),
             services: Vec::new(),
         };

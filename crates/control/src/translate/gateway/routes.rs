@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use model::{
     Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, CookieText, DirectResponse,
-    Forward, HeaderName, InvalidHeadText, Labels, RequestFilters, ResponseFilters, RetryPolicy, Route,
-    Timeouts, Transfer, UpstreamHead,
+    Fallback, Forward, HeaderName, InvalidHeadText, Labels, RequestFilter, RequestFilters, ResponseFilters,
+    RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
 };
 
 use super::backends::BackendFinder;
@@ -18,15 +18,16 @@ use super::ext_authz::Authz;
 use super::filters;
 use super::forebay_policies::{Draft, Drafts};
 use super::guarded;
+use super::kinds::RouteKind;
 use super::rules::{Match, Rule};
-use crate::names::{NsName, ObjectRef};
+use crate::names::{NsName, ObjectRef, PortRef};
 use crate::objects::At;
 use crate::objects::gateway_api::{
     BackendRef, CookieLifetime, L4Rule, Retry, SessionPersistence, SessionType,
 };
 use crate::problem::Problem;
-use crate::translate::claim::{DraftRoute, RouteOrigin};
-use crate::translate::hosts::files_of;
+use crate::translate::claim::{DraftRoute, NamedPort, RouteOrigin};
+use crate::translate::hosts::{files_of, several};
 
 /// The content made of one object.
 #[derive(Default)]
@@ -67,7 +68,7 @@ pub(super) fn of_requests(
 ) -> Content {
     let (mut routes, mut faults, mut good) = (Vec::new(), Vec::new(), 0);
     for (number, rule) in rules.iter().enumerate() {
-        let Draft { route: base, settings } = drafts.of(rule.name);
+        let Draft { route: base, settings } = drafts.of(number);
         finder.health.clone_from(&base.upstream.health);
         let settings: Option<Arc<[_]>> = if rule.settings.is_empty() {
             settings.clone()
@@ -177,9 +178,17 @@ impl Maker<'_, '_, '_, '_, '_> {
             Some(Authz::Unresolved) => return Ok(()),
         }
         let redirects = filters.redirects();
-        let (of_request, of_response, mirrors) = filters.of_route();
+        let response = filters.take_response();
+        if response.is_some() && !self.rule.backends.is_empty() {
+            let message = "filter DirectResponse cannot be used together with backendRefs";
+            return Err(Fault::new("IncompatibleFilters", message));
+        }
+        let response = response.or_else(|| self.base.respond.clone());
+        let (mut of_request, of_response, mirrors) = filters.of_route();
+        of_request.extend(self.base.maintenance.clone().map(RequestFilter::Maintenance));
         let action = match &self.base.files {
             _ if redirects => Action::NotFound,
+            _ if response.is_some() => Action::Respond(Box::new(response.unwrap_or_default())),
             Some(files) => Action::Files(Box::new(files_of(files, self.base, &one.path))),
             None => self.action(one, mirrors)?,
         };
@@ -197,7 +206,7 @@ impl Maker<'_, '_, '_, '_, '_> {
                 return Ok(None);
             }
             let read = filters::read(&reference.filters, &one.path, finder);
-            match read.and_then(filters::FilterSet::of_backend) {
+            match read.and_then(|read| read.of_backend(finder)) {
                 Ok(filters) => Ok(Some(Arc::new(filters))),
                 Err(why) => {
                     fault.get_or_insert(why);
@@ -213,6 +222,7 @@ impl Maker<'_, '_, '_, '_, '_> {
             None => self.base.retry.clone(),
         };
         let mirrors = (!mirrors.is_empty()).then(|| mirrors.into());
+        let (backends, fallback) = self.with_fallback(backends, affinity.as_ref());
         Ok(Action::Forward(Forward {
             backends,
             timeouts,
@@ -228,7 +238,36 @@ impl Maker<'_, '_, '_, '_, '_> {
             cache: self.base.cache.clone().filter(|_| self.base.access.processor.is_none()),
             overload: self.base.overload.clone(),
             priority: self.base.priority,
+            fallback,
         }))
+    }
+
+    /// Adds the clusters that policies have the rule fall back to.
+    fn with_fallback(
+        &mut self,
+        backends: Backends,
+        affinity: Option<&Arc<Affinity>>,
+    ) -> (Backends, Option<Box<Fallback>>) {
+        let Some(fallback) = &self.base.fallback else { return (backends, None) };
+        let is_grpc = self.finder.kind == RouteKind::Grpc;
+        let mut clusters = Vec::with_capacity(fallback.services.len());
+        for NamedPort { service, port } in &fallback.services {
+            let number = match port {
+                PortRef::Number(number) => Some(*number),
+                PortRef::Name(_) => self.finder.port_number(service, port),
+            };
+            match self.finder.known(service, number, affinity, is_grpc) {
+                Ok(cluster) => clusters.push(cluster),
+                Err(fault) => self.finder.faults.push(fault),
+            }
+        }
+        if clusters.is_empty() {
+            return (backends, None);
+        }
+        (
+            several(backends),
+            Some(Box::new(Fallback { clusters: clusters.into(), recovery: fallback.recovery })),
+        )
     }
 
     /// The timeouts of the rule. "A zero-valued duration means that there is no timeout."
@@ -243,7 +282,7 @@ impl Maker<'_, '_, '_, '_, '_> {
 }
 
 fn error() -> Action {
-    Action::Respond(DirectResponse { status: 500, body: String::new() })
+    Action::Respond(Box::new(DirectResponse::new(500, "")))
 }
 
 fn read_duration(text: Option<&str>) -> Result<Option<Duration>, Fault> {

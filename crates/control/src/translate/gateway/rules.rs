@@ -23,6 +23,8 @@ pub const FIELDS: &[&str] = &[
     "RequestMirror",
     "CORS",
     "ExternalAuth",
+    "DirectResponse",
+    "ExtensionRef",
     "timeouts",
     "retry",
     "sessionPersistence",

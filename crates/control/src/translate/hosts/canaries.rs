@@ -62,8 +62,13 @@ impl Merge<'_, '_, '_> {
             self.problems.push(problem.because(Reason::Missing));
         }
         let name = format!("{}-{}-{port}", service.namespace, service.name);
-        let rules = canary.rules.clone();
-        Backends::Canary(Box::new(Canary { mainline, cluster, name: Arc::from(name), rules }))
+        Backends::Canary(Box::new(Canary {
+            mainline,
+            cluster,
+            name: Arc::from(name),
+            rules: canary.rules.clone(),
+            rollout: canary.rollout.clone(),
+        }))
     }
 }
 

@@ -108,6 +108,9 @@ impl Merge<'_, '_, '_> {
             let what = format!("{} of this one have no effect there", words.ciphers);
             self.tell_guest(claim, owner, Reason::NoEffect, &what);
         }
+        if tls.early_data.is_some() {
+            self.tell_guest(claim, owner, Reason::NoEffect, "early-data of this one has no effect there");
+        }
         if tls.passthrough.is_some() {
             let what = format!("{} of this one has no effect there", words.passthrough);
             self.tell_guest(claim, owner, Reason::NotOwner, &what);

@@ -57,6 +57,7 @@ fn of_place(pass: &PassDraft, draft: &DraftRoute, route: &Route, backends: Backe
         cache: None,
         overload: None,
         priority: draft.priority,
+        fallback: None,
     };
     let access = route.access.as_ref().map(|access| Access {
         forbidden: access.forbidden.clone(),

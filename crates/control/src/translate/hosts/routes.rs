@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::{
     Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, PathMatch, RequestFilter,
-    RequestFilters, ResponseFilter, ResponseFilters, Route, Script, Share, Transfer, UpstreamHead,
+    RequestFilters, ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
 };
 
 use super::locations::{self, Location};
@@ -77,6 +77,9 @@ impl Merge<'_, '_, '_> {
 
     /// The action for a draft's requests, and the fault of its backend; none without a backend.
     fn action(&mut self, draft: &DraftRoute, is_rewritten: bool) -> Option<(Action, Option<String>)> {
+        if let Some(response) = &draft.respond {
+            return Some((Action::Respond(Box::new(response.clone())), None));
+        }
         if let Some(files) = &draft.files {
             return Some((Action::Files(Box::new(files_of(files, draft, &draft.path))), None));
         }
@@ -87,6 +90,7 @@ impl Merge<'_, '_, '_> {
             None => Backends::One(cluster),
             Some(canary) => self.with_canary(cluster, draft, canary),
         };
+        let (backends, fallback) = self.with_fallback(backends, draft);
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
         let mirrors = draft.mirror.as_ref().map(|mirror| [self.mirror(mirror, &draft.place)].into());
@@ -102,6 +106,7 @@ impl Merge<'_, '_, '_> {
             cache: draft.cache.clone().filter(|_| draft.access.processor.is_none()),
             overload: draft.overload.clone(),
             priority: draft.priority,
+            fallback,
         };
         Some((Action::Forward(forward), fault))
     }
@@ -130,7 +135,8 @@ impl Merge<'_, '_, '_> {
         let access = Some(access).filter(|access| *access != Access::default());
         let redirect = draft.tls_redirect.as_ref().and_then(|draft| self.terms.redirect(draft, standing));
         let app_root = self.terms.app_root.clone().map(RequestFilter::AppRoot);
-        let own = draft.filters.iter().cloned();
+        let maintenance = draft.maintenance.clone().map(RequestFilter::Maintenance);
+        let own = draft.filters.iter().cloned().chain(maintenance);
         let filters: Vec<_> = app_root.into_iter().chain(own).chain(rewrite).chain(redirect).collect();
         let error_pages = self.error_pages(draft, &action);
         let is_answered = error_pages.as_ref().is_some_and(|pages| !pages.backends.is_empty());
@@ -201,7 +207,7 @@ impl Merge<'_, '_, '_> {
             let problem = Problem::in_place(Severity::Warning, place, format!("mirror-target: {fault}"));
             self.problems.push(problem.because(Reason::Missing));
         }
-        Mirror { cluster, copy: Some(Arc::clone(&draft.copy)), share: Share::ALL }
+        Mirror { cluster, copy: Some(Arc::clone(&draft.copy)), share: draft.share }
     }
 }
 

@@ -87,6 +87,7 @@ impl HostTerms {
             jwt,
             basic,
             oidc_endpoints: None,
+            hides_sessions: false,
             oidc,
             external: None,
             ext_authz: Vec::new(),

@@ -8,7 +8,7 @@ use super::annotation::{Annotation, BadValue, Effect};
 use super::{
     access, affinity, auth, balancing, bodies, canary, carried_over, client_certificates, cors, errors,
     fastcgi, firewall, headers, host_tls, limits, logging, mirror, own, redirect, responses, retries,
-    rewrite, snippets, timeouts, tracing, upstream_tls,
+    rewrite, rollout, snippets, timeouts, tracing, upstream_tls,
 };
 use crate::objects::{At, Ingress, Sourced};
 use crate::options::Options;
@@ -92,7 +92,13 @@ pub(super) fn read(
             }
         } else if their_prefix == own::PREFIX {
             match own::named(name) {
-                Some(annotation) if is_canary => Some(without_effect(&mut settings, annotation, key, value)),
+                Some(annotation) if is_canary && !rollout::counts(name) => {
+                    Some(without_effect(&mut settings, annotation, key, value))
+                }
+                Some(_) if !is_canary && rollout::counts(name) => {
+                    let message = format!("annotation {key} has no effect without {prefix}/canary");
+                    Some((Severity::Notice, Reason::NoEffect, message))
+                }
                 Some(annotation) => take(&mut settings, annotation, key, name, value),
                 None => Some(unknown_own(key, name)),
             }

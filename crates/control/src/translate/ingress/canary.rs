@@ -5,6 +5,7 @@ use model::{CanaryHeader, CanaryHeaderRule, CanaryRules, CanaryWeight, Expressio
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
 use super::annotation::annotations;
+use super::rollout;
 use crate::translate::value::{self, Applied, Parsed, set};
 
 annotations! {
@@ -48,6 +49,8 @@ pub(in crate::translate) struct Settings {
     weight_total: WeightTotal,
     /// The mainline's cookie keeps clients at the mainline, and the canary sets no cookie.
     pub(super) is_legacy: bool,
+    /// Shares over a time, in place of the weight.
+    pub(super) rollout: rollout::Settings,
 }
 
 /// The total that the weight is a share of.

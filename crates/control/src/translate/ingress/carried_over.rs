@@ -132,9 +132,38 @@ const OF_F5: &[(&str, &str)] = &[
     ("websocket-services", "nothing: WebSocket needs no annotation"),
 ];
 
+/// Annotations of Higress's own, and what does the same here.
+const OF_HIGRESS: &[(&str, &str)] = &[
+    ("destination", "an HTTPRoute whose backendRefs have weights"),
+    ("ignore-path-case", "use-regex, whose expressions ignore letter case"),
+    ("match-method", "matches of an HTTPRoute"),
+    ("mirror-percentage", "forebay.io/mirror-share"),
+    ("mirror-target-fqdn", "mirror-target"),
+    ("mirror-target-fqdn-port", "mirror-target"),
+    ("mirror-target-service", "mirror-target"),
+    ("request-header-control-add", "proxy_set_header in configuration-snippet"),
+    ("request-header-control-remove", "proxy_set_header in configuration-snippet"),
+    ("request-header-control-update", "proxy_set_header in configuration-snippet"),
+    ("response-header-control-add", "add_header in configuration-snippet, or custom-headers"),
+    ("response-header-control-remove", "proxy_hide_header in configuration-snippet"),
+    ("response-header-control-update", "custom-headers"),
+    ("rewrite-path", "rewrite-target"),
+    ("route-limit-burst-multiplier", "limit-burst-multiplier"),
+    ("route-limit-rpm", "forebay.io/limit-requests with forebay.io/limit-key: $host"),
+    ("route-limit-rps", "forebay.io/limit-requests with forebay.io/limit-key: $host"),
+    ("timeout", "proxy-read-timeout"),
+];
+
 /// The replacement for an annotation with our prefix that ingress-nginx has ignored since some version.
 pub(super) fn replacement(name: &str) -> Option<&'static str> {
     found(CARRIED_OVER, name)
+}
+
+/// The counterpart of an annotation of Higress's own. Names of conditions end in the header or parameter that
+/// they are about.
+fn of_higress(name: &str) -> Option<&'static str> {
+    let is_condition = name.contains("-match-header-") || name.contains("-match-query-");
+    if is_condition { Some("matches of an HTTPRoute") } else { found(OF_HIGRESS, name) }
 }
 
 /// The message about an annotation with another controller's prefix; none for a prefix that is no
@@ -144,7 +173,8 @@ pub(super) fn foreign(prefix: &str, name: &str, is_ours: impl Fn(&str) -> bool) 
     let here = match prefix {
         "nginx.org" | "nginx.com" => found(OF_F5, name).map(|here| format!("; what does the same is {here}")),
         "higress.io" | "ingress.kubernetes.io" | "mse.ingress.kubernetes.io" => {
-            is_ours(name).then(|| format!("; nginx.ingress.kubernetes.io/{name} is obeyed"))
+            let same = is_ours(name).then(|| format!("; nginx.ingress.kubernetes.io/{name} is obeyed"));
+            same.or_else(|| of_higress(name).map(|here| format!("; what does the same is {here}")))
         }
         _ => None,
     };
@@ -166,7 +196,7 @@ mod tests {
 
     #[test]
     fn tables_are_sorted_and_name_no_annotation_with_an_effect() {
-        for table in [CARRIED_OVER, FOREIGN_PREFIXES, OF_F5] {
+        for table in [CARRIED_OVER, FOREIGN_PREFIXES, OF_F5, OF_HIGRESS] {
             assert!(table.is_sorted_by_key(|(name, _)| name));
         }
         let known: Vec<_> = CARRIED_OVER.iter().filter(|(name, _)| named(name).is_some()).collect();
@@ -187,6 +217,13 @@ mod tests {
         let said = |prefix: &str, name: &str| foreign(prefix, name, is_ours);
         let higress = said("higress.io", "canary-weight").unwrap();
         assert!(higress.ends_with("nginx.ingress.kubernetes.io/canary-weight is obeyed"), "{higress}");
+        for (name, here) in [
+            ("mirror-percentage", "forebay.io/mirror-share"),
+            ("exact-match-header-x-stage", "matches of an HTTPRoute"),
+        ] {
+            let said = said("higress.io", name).unwrap();
+            assert!(said.contains("Higress") && said.ends_with(here), "{said}");
+        }
         let f5 = said("nginx.org", "rewrites").unwrap();
         assert!(f5.contains("F5's controller") && f5.ends_with("rewrite-target"), "{f5}");
         let traefik = said("traefik.ingress.kubernetes.io", "router.middlewares").unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::HostName;
 
+use super::acme;
 use crate::names::NsName;
 use crate::objects::{Ingress, IngressTls, Sourced};
 use crate::problem::{Problem, Reason, Severity};
@@ -31,6 +32,7 @@ pub(super) fn check(ingress: &Sourced<Ingress>, inputs: &Inputs<'_>, problems: &
 /// for the host. None without entries.
 pub(super) fn claim(
     ingress: &Sourced<Ingress>,
+    settings: acme::Settings,
     host: &HostName,
     inputs: &Inputs<'_>,
 ) -> Option<CertificateClaim> {
@@ -39,6 +41,10 @@ pub(super) fn claim(
     }
     let mut claim = CertificateClaim::default();
     let entry = entry(ingress, host, inputs);
+    if settings.obtains() && entry.is_some_and(|entry| entry.secret_name.is_none()) {
+        acme::claim(ingress, host, inputs, &mut claim);
+        return Some(claim);
+    }
     let Some(name) = entry.and_then(|entry| entry.secret_name.as_ref()) else { return Some(claim) };
     claim.secret = Some(name.value.clone());
     // The problem of the Secret itself has been reported by `check`.

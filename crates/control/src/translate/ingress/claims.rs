@@ -4,9 +4,10 @@ use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
 use super::{
-    Annotated, abuse, access, affinity, auth, bodies, cache, certificates, compression, cors, errors,
-    ext_proc, fastcgi, files, firewall, guards, headers, health_check, host_tls, limits, logging, mirror,
-    overload, quota, redirect, responses, retries, rewrite, snippets, timeouts, tracing, upstream_tls,
+    Annotated, abuse, access, affinity, auth, bodies, cache, certificates, compression, cors,
+    direct_response, errors, ext_proc, fallback, fastcgi, files, firewall, guards, headers, health_check,
+    host_tls, limits, logging, maintenance, mirror, overload, quota, redirect, responses, retries, rewrite,
+    snippets, timeouts, tracing, upstream_tls,
 };
 use crate::names::NsName;
 use crate::objects::{At, Backend, Ingress, IngressPath, IngressRule, Sourced};
@@ -55,7 +56,7 @@ pub(super) fn claim(
     guards::apply_to_host(&settings.guards, &mut claim);
     snippets::apply_to_host(&annotated.snippets, &mut claim);
     host_tls::apply(&settings.host_tls, &mut claim.tls);
-    claim.tls.certificate = certificates::claim(ingress, host, inputs);
+    claim.tls.certificate = certificates::claim(ingress, settings.acme, host, inputs);
     claim.tls.client_auth.clone_from(&annotated.client_auth);
     claim.tls.upstream = settings.upstream_tls.of_host(&annotated.upstream);
     if let Some(passthrough) = &mut claim.tls.passthrough {
@@ -70,6 +71,7 @@ pub(super) fn claim(
 /// requests for the default backend of all hosts.
 pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &HostName) -> CanaryClaim {
     let settings = &annotated.settings;
+    let rollout = settings.canary.rollout.plan(ingress);
     let draft = |path: PathMatch, backend: &Backend, place: SourceLocation| {
         let Some((service, port)) = backend.service() else {
             let message = format!("path {} names no Service with a port; it is ignored", path.path());
@@ -78,7 +80,8 @@ pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &H
         };
         let backend = NamedPort { service: NsName::new(ingress.namespace(), service), port };
         let rules = settings.canary.rules();
-        Ok((path, CanaryDraft { backend, place, rules, is_sticky: !settings.canary.is_legacy }))
+        let (rollout, is_sticky) = (rollout.clone(), !settings.canary.is_legacy);
+        Ok((path, CanaryDraft { backend, place, rules, rollout, is_sticky }))
     };
     let of_path = |declared: &At<IngressPath>| {
         let place = SourceLocation::at(ingress, declared);
@@ -140,6 +143,9 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
     health_check::apply(&settings.health_check, route);
     fastcgi::apply(&annotated.fast_cgi, route);
     files::apply(&settings.files, route);
+    direct_response::apply(&settings.direct_response, route);
+    maintenance::apply(&settings.maintenance, route);
+    fallback::apply(&settings.fallback, route);
 }
 
 struct Claimant<'i> {
@@ -156,7 +162,9 @@ impl Claimant<'_> {
         };
         let path = path_match(&declared.value).map_err(|why| left_out(Reason::Invalid, why))?;
         let backend = self.backend(&declared.value.backend);
-        if backend.is_none() && !self.annotated.settings.files.is_asked_for() {
+        let settings = &self.annotated.settings;
+        let needs_backend = !settings.files.is_asked_for() && !settings.direct_response.is_asked_for();
+        if backend.is_none() && needs_backend {
             let message = format!("path {} names no Service with a port; it is ignored", path.path());
             return Err(left_out(Reason::Unsupported, message));
         }

@@ -120,7 +120,7 @@ pub(in crate::translate) fn global_statuses(text: &str) -> (Vec<u16>, Option<Str
 }
 
 /// The name of a Service (RFC 1035 label).
-fn service_name(text: &str) -> Parsed<String> {
+pub(super) fn service_name(text: &str) -> Parsed<String> {
     let name = text.trim();
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_name = name.len() <= 63

@@ -26,6 +26,8 @@ pub(in crate::translate) struct Settings {
     /// TLS 1.2 suites to offer; none for those of the settings.
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
+    /// Requests are taken before the handshake is complete; none for what the settings say.
+    pub(super) early_data: Option<bool>,
     /// Connections are forwarded to an endpoint without being decrypted.
     passthrough: bool,
 }
@@ -48,6 +50,7 @@ impl Resolve for Settings {
 pub(super) fn apply(settings: &Settings, tls: &mut TlsClaim) {
     tls.ciphers.clone_from(&settings.ciphers);
     tls.prefer_server_ciphers = settings.prefer_server_ciphers;
+    tls.early_data = settings.early_data;
     tls.passthrough = settings.passthrough.then(PassthroughClaim::default);
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use model::MirrorCopy;
 use model::template::Template;
+use model::{MirrorCopy, Share};
 
 use super::annotation::Effect::Supported;
 use super::annotation::Scope::Ingress;
@@ -28,6 +28,8 @@ pub(in crate::translate) struct Settings {
     target: Option<Target>,
     host: Option<Template>,
     has_body: bool,
+    /// The share of the requests that are copied.
+    pub(super) share: Share,
 }
 
 /// The URL that receives the copies.
@@ -40,7 +42,7 @@ struct Target {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { target: None, host: None, has_body: true }
+        Self { target: None, host: None, has_body: true, share: Share::ALL }
     }
 }
 
@@ -55,7 +57,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
             adds_query: target.adds_query,
             has_body: settings.has_body,
         };
-        MirrorDraft { service: target.service.clone(), copy: Arc::new(copy) }
+        MirrorDraft { service: target.service.clone(), copy: Arc::new(copy), share: settings.share }
     });
 }
 

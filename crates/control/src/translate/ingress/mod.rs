@@ -9,6 +9,7 @@
 
 pub(super) mod abuse;
 pub(super) mod access;
+pub(super) mod acme;
 mod affinity;
 pub mod annotation;
 pub mod annotations;
@@ -26,9 +27,12 @@ pub(crate) mod class;
 mod client_certificates;
 pub(super) mod compression;
 mod cors;
+pub(super) mod direct_response;
+mod early_data;
 pub(super) mod errors;
 mod ext_authz;
 mod ext_proc;
+pub(super) mod fallback;
 mod fastcgi;
 mod files;
 pub(super) mod firewall;
@@ -40,7 +44,9 @@ mod host_tls;
 pub(super) mod jwt;
 pub(super) mod limits;
 mod logging;
+mod maintenance;
 mod mirror;
+pub(crate) mod mirror_share;
 mod of_ingress;
 pub(super) mod oidc;
 pub(crate) mod order;
@@ -54,6 +60,7 @@ mod resolve;
 pub(super) mod responses;
 mod retries;
 mod rewrite;
+mod rollout;
 mod rules;
 mod screening;
 pub(super) mod snippets;
@@ -93,6 +100,7 @@ pub(crate) use rules::hosts_of;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     pub(super) abuse: abuse::Settings,
+    pub(super) acme: acme::Settings,
     pub(super) access: access::Settings,
     pub(super) auth: auth::Settings,
     affinity: affinity::Settings,
@@ -104,7 +112,9 @@ pub(super) struct Settings {
     pub(super) compression: compression::Settings,
     cors: cors::Settings,
     pub(super) errors: errors::Settings,
+    direct_response: direct_response::Settings,
     ext_proc: ext_proc::Settings,
+    fallback: fallback::Settings,
     fastcgi: fastcgi::Settings,
     files: files::Settings,
     pub(super) firewall: firewall::Settings,
@@ -115,6 +125,7 @@ pub(super) struct Settings {
     host_tls: host_tls::Settings,
     pub(super) limits: limits::Settings,
     pub(super) logging: logging::Settings,
+    maintenance: maintenance::Settings,
     mirror: mirror::Settings,
     pub(super) overload: overload::Settings,
     pub(super) quota: quota::Settings,
@@ -342,6 +353,7 @@ fn parse(
             class = Class::NotAccepted;
         } else if !is_canary {
             certificates::check(ingress, inputs, &mut problems);
+            acme::check(ingress, settings.acme, &mut problems);
         }
         if class == Class::Ours {
             rules::check(ingress, &mut problems);
@@ -398,6 +410,9 @@ impl Annotated {
         let client_auth = settings.client_certificates.resolve(&context, &mut findings);
         settings.errors.resolve(&context, &mut findings);
         settings.ext_proc.resolve(&context, &mut findings);
+        settings.direct_response.resolve(&context, &mut findings);
+        settings.maintenance.resolve(&context, &mut findings);
+        settings.fallback.resolve(&context, &mut findings);
         let auth = settings.auth.resolve(&context, &mut findings);
         let custom_headers = settings.headers.resolve(&context, &mut findings);
         let fast_cgi = settings.fastcgi.resolve(&context, &mut findings);

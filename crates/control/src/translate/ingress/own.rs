@@ -4,8 +4,9 @@
 use super::annotation::Annotation;
 use super::jwt::issuers::Names;
 use super::{
-    abuse, api_keys, cache, compression, ext_authz, ext_proc, files, firewall_tuning, health_check, jwt,
-    oidc, overload, places, quota,
+    abuse, acme, api_keys, cache, compression, direct_response, early_data, ext_authz, ext_proc, fallback,
+    files, firewall_tuning, health_check, jwt, maintenance, mirror_share, oidc, overload, places, quota,
+    rollout,
 };
 use crate::names::NsName;
 use crate::objects::{Ingress, Sourced};
@@ -17,19 +18,26 @@ pub const PREFIX: &str = "forebay.io";
 const CONCERNS: &[&[Annotation]] = &[
     // This comment makes rustfmt put each concern on its own line.
     abuse::ANNOTATIONS,
+    acme::ANNOTATIONS,
     api_keys::ANNOTATIONS,
     cache::ANNOTATIONS,
     compression::ANNOTATIONS,
+    direct_response::ANNOTATIONS,
+    early_data::ANNOTATIONS,
     ext_authz::ANNOTATIONS,
     ext_proc::ANNOTATIONS,
+    fallback::ANNOTATIONS,
     files::ANNOTATIONS,
     firewall_tuning::ANNOTATIONS,
     health_check::ANNOTATIONS,
     jwt::ANNOTATIONS,
+    maintenance::ANNOTATIONS,
+    mirror_share::ANNOTATIONS,
     oidc::ANNOTATIONS,
     overload::ANNOTATIONS,
     places::ANNOTATIONS,
     quota::ANNOTATIONS,
+    rollout::ANNOTATIONS,
 ];
 
 /// All of Forebay's own annotations.
@@ -61,6 +69,12 @@ pub(crate) fn named_by(ingress: &Sourced<Ingress>) -> OwnNames {
             name.and_then(|name| if name.contains('/') { name.parse().ok() } else { Some(nearby(name)) });
         named.secrets.extend(full);
     }
+    for annotation in [direct_response::BODY_FROM, maintenance::PAGE] {
+        let name = text(annotation).map(|value| value.value.trim()).filter(|name| !name.is_empty());
+        let full =
+            name.and_then(|name| if name.contains('/') { name.parse().ok() } else { Some(nearby(name)) });
+        named.configmaps.extend(full);
+    }
     let client_secret = text(oidc::CLIENT_SECRET).and_then(|value| oidc::client_secret_name(&value.value));
     named.secrets.extend(client_secret.map(nearby));
     if let Some(issuers) = text(jwt::ISSUERS) {
@@ -85,10 +99,24 @@ mod tests {
     }
 
     /// The `ConfigMap` can set for all Ingresses each annotation of an Ingress, except files, those that say
-    /// who the clients are, services that decide, and health checks: no two Ingresses have the same.
+    /// who the clients are, services that decide, health checks, canaries, answers in place of endpoints, and
+    /// what is about single Services: no two Ingresses have the same.
     #[test]
     fn each_has_a_key_with_its_default() {
-        let own = ["files", "auth-api-key", "auth-jwt", "auth-oidc", "ext-authz", "ext-proc", "health-check"];
+        let own = [
+            "files",
+            "auth-api-key",
+            "auth-jwt",
+            "auth-oidc",
+            "canary",
+            "direct-response",
+            "ext-authz",
+            "ext-proc",
+            "fallback",
+            "health-check",
+            "maintenance",
+            "mirror-share",
+        ];
         for annotation in annotations()
             .filter(|annotation| matches!(annotation.effect, Effect::Supported(_)))
             .filter(|annotation| !own.iter().any(|own| annotation.name.starts_with(own)))

@@ -7,8 +7,9 @@ use super::annotation::Annotation;
 use super::asker::Asker;
 use super::resolve::{Context, Findings, Resolve};
 use super::{
-    Settings, abuse, access, auth, bodies, cache, compression, errors, ext_proc, files, firewall, headers,
-    health_check, limits, logging, overload, quota, responses, retries, timeouts, tracing,
+    Settings, abuse, access, auth, bodies, cache, compression, direct_response, errors, ext_proc, fallback,
+    files, firewall, headers, health_check, limits, logging, maintenance, overload, quota, responses,
+    retries, timeouts, tracing,
 };
 use crate::problem::Problem;
 use crate::translate::claim::DraftRoute;
@@ -25,14 +26,17 @@ pub(in crate::translate) enum Concern {
     Cache,
     /// Responses, including compression.
     Responses,
+    DirectResponse,
     Errors,
     ExtProc,
+    Fallback,
     Files,
     Firewall,
     Headers,
     HealthCheck,
     Limits,
     Logging,
+    Maintenance,
     Overload,
     Retries,
     Timeouts,
@@ -77,6 +81,9 @@ impl Partial {
         settings.files.resolve(&context, &mut findings);
         settings.errors.resolve(&context, &mut findings);
         settings.ext_proc.resolve(&context, &mut findings);
+        settings.direct_response.resolve(&context, &mut findings);
+        settings.maintenance.resolve(&context, &mut findings);
+        settings.fallback.resolve(&context, &mut findings);
         let auth = settings.auth.resolve(&context, &mut findings);
         Self { settings, auth }
     }
@@ -102,8 +109,10 @@ impl Partial {
                 responses::apply(&settings.responses, route);
                 compression::apply(&settings.compression, route);
             }
+            Concern::DirectResponse => direct_response::apply(&settings.direct_response, route),
             Concern::Errors => errors::apply(&settings.errors, route),
             Concern::ExtProc => ext_proc::apply(&settings.ext_proc, route),
+            Concern::Fallback => fallback::apply(&settings.fallback, route),
             Concern::Files => files::apply(&settings.files, route),
             Concern::Firewall => firewall::apply(&settings.firewall, route),
             Concern::Headers => headers::apply(&settings.headers, None, route),
@@ -113,6 +122,7 @@ impl Partial {
                 quota::apply(&settings.quota, settings.limits.exempt(), route);
             }
             Concern::Logging => logging::apply(&settings.logging, route),
+            Concern::Maintenance => maintenance::apply(&settings.maintenance, route),
             Concern::Overload => overload::apply(&settings.overload, route),
             Concern::Retries => retries::apply(&settings.retries, route),
             Concern::Timeouts => timeouts::apply(&settings.timeouts, route),

@@ -119,7 +119,6 @@ fn spec() -> Value {
     let has: Vec<_> = SECTIONS.iter().map(|section| format!("has(self.{})", section.name)).collect();
     json!({
         "type": "object",
-        "required": ["targetRefs"],
         "properties": properties,
         "x-kubernetes-validations": [of_rule(&has.join(" || "), "a policy has at least one section of settings")],
     })
@@ -136,7 +135,7 @@ fn targets() -> Value {
     let whole = format!("self.all(a, has(a.sectionName) || !self.exists(b, {same} && has(b.sectionName)))");
     json!({
         "type": "array",
-        "description": "Gateways and routes of the policy's namespace. What it says of a Gateway holds for all routes below it.",
+        "description": "Gateways and routes of the policy's namespace. What it says of a Gateway holds for all routes below it. A policy that filters of rules name needs none.",
         "minItems": 1,
         "maxItems": TARGETS_MAX,
         "x-kubernetes-list-type": "atomic",

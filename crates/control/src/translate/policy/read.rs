@@ -7,9 +7,10 @@ use super::kinds::FieldKind;
 use super::sections::SECTIONS;
 use crate::firewalls::Wanted;
 use crate::names::NsName;
-use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Sourced};
+use crate::objects::{At, ConfigMap, ForebayPolicy, Resource, Secret, Service, Sourced};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::ingress::Settings;
+use crate::translate::ingress::fallback::{self, Named};
 use crate::translate::ingress::jwt::issuers::Names;
 use crate::translate::ingress::oidc;
 use crate::translate::ingress::partial;
@@ -155,6 +156,9 @@ impl Reader<'_, '_> {
     /// The text for the reader of the annotation, and a message about the named object if it is missing.
     fn text(&self, field: &Field, value: &Value) -> Result<(String, Option<String>), (Reason, String)> {
         let text = field.kind.text_of(value).map_err(|why| (Reason::Invalid, why))?;
+        if field.annotation.name == fallback::NAME {
+            return Ok((self.services(&text)?, None));
+        }
         let kind = match field.kind {
             FieldKind::Secret => Secret::KIND,
             FieldKind::ConfigMap => ConfigMap::KIND,
@@ -169,6 +173,21 @@ impl Reader<'_, '_> {
             _ => self.inputs.configmap(&key).is_some(),
         };
         Ok((key.to_string(), (!is_there).then(|| format!("{kind} {key} is missing"))))
+    }
+
+    /// The Services of a list with their namespaces, which are the policy's own unless a grant allows others.
+    fn services(&self, text: &str) -> Result<String, (Reason, String)> {
+        let named = fallback::services(text).map_err(|why| (Reason::Invalid, why))?;
+        let own = self.policy.namespace();
+        let full = |named: Named| {
+            let key = NsName::new(named.namespace.as_deref().unwrap_or(own), named.name);
+            if key.namespace != own && !(self.allows)(Service::KIND, &key) {
+                return Err((Reason::Forbidden, format!("no ReferenceGrant allows to name Service {key}")));
+            }
+            let port = named.port.map(|port| format!(":{port}")).unwrap_or_default();
+            Ok(format!("{key}{port}"))
+        };
+        Ok(named.into_iter().map(full).collect::<Result<Vec<_>, _>>()?.join(","))
     }
 
     /// Compiles a policy's own rules of the firewall, so that their faults are those of the policy.

@@ -164,6 +164,20 @@ pub const SECTIONS: &[Section] = &[
         entries: &[named("compression", "codings", List), field("decompression", Boolean)],
     },
     Section {
+        name: "directResponse",
+        doc: "An answer in place of a backend.",
+        guards: true,
+        prefixes: &["direct-response-"],
+        suffix: "",
+        entries: &[
+            named("direct-response", "status", Integer(200, 599)),
+            field("direct-response-body", Lines),
+            field("direct-response-body-from", ConfigMap),
+            field("direct-response-content-type", Text),
+            field("direct-response-headers", Lines),
+        ],
+    },
+    Section {
         name: "errors",
         doc: "Errors that another backend answers, and who serves where there is no endpoint.",
         guards: false,
@@ -211,6 +225,14 @@ pub const SECTIONS: &[Section] = &[
             field("ext-proc-mode", List),
             field("ext-proc-url", Text),
         ],
+    },
+    Section {
+        name: "fallback",
+        doc: "Services that serve while the backend is out of use.",
+        guards: false,
+        prefixes: &["fallback-"],
+        suffix: "",
+        entries: &[named("fallback", "services", List), field("fallback-recovery", Duration)],
     },
     Section {
         name: "files",
@@ -280,6 +302,21 @@ pub const SECTIONS: &[Section] = &[
         prefixes: &["enable-"],
         suffix: "",
         entries: &[field("enable-access-log", Boolean)],
+    },
+    Section {
+        name: "maintenance",
+        doc: "A page in place of a route, except for some clients.",
+        guards: true,
+        prefixes: &["maintenance-"],
+        suffix: "",
+        entries: &[
+            named("maintenance", "enabled", Boolean),
+            field("maintenance-allow", List),
+            field("maintenance-from", Text),
+            field("maintenance-page", ConfigMap),
+            field("maintenance-retry-after", Duration),
+            field("maintenance-until", Text),
+        ],
     },
     Section {
         name: "overload",
@@ -378,6 +415,10 @@ pub const SECTIONS: &[Section] = &[
 /// Annotations without a field, with their replacements.
 pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
     (
+        &["acme"],
+        "it is about `tls` of an Ingress; listeners of a Gateway name Secrets, which cert-manager fills",
+    ),
+    (
         &[
             "affinity",
             "affinity-canary-behavior",
@@ -417,6 +458,10 @@ pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
         "weights of backendRefs, and rules that match headers",
     ),
     (
+        &["canary-run", "canary-steps", "canary-stop"],
+        "only canary Ingresses have steps; weights of backendRefs stay as they are written",
+    ),
+    (
         &[
             "auth-tls-error-page",
             "auth-tls-match-cn",
@@ -445,7 +490,8 @@ pub(super) const LEFT_OUT: &[(&[&str], &str)] = &[
         &["ssl-ciphers", "ssl-passthrough", "ssl-prefer-server-ciphers"],
         "TLS of listeners, and TLSRoute for what is passed through",
     ),
-    (&["mirror-host", "mirror-request-body", "mirror-target"], "filter RequestMirror"),
+    (&["early-data"], "forebay-early-data of the ConfigMap"),
+    (&["mirror-host", "mirror-request-body", "mirror-share", "mirror-target"], "filter RequestMirror"),
     (
         &[
             "app-root",

@@ -19,9 +19,9 @@ const keyOf = (one) => JSON.stringify([one.host, one.path, one.namespace, one.ob
 
 /**
  * A page with a table: `load` makes the rows of what the server lists; `renew`, where there is one, is called with the traffic every two
- * seconds.
+ * seconds, or `poll` without it.
  */
-function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }) {
+function listed({ title, lead, columns, empty, load, renew, poll, sortBy, parameters }) {
   const rows = table({ label: title, columns, empty: "Loading.", sortBy });
   const count = h("p", { class: "facts" }, typeof lead === "string" ? t(lead) : "");
   const box = h("input", { type: "search", autocomplete: "off", spellcheck: "false", oninput: () => filter() });
@@ -51,7 +51,7 @@ function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }
       rows.element.querySelector(".empty").textContent = t(empty);
       rows.show(all);
       say(count, typeof lead === "function" ? lead(all) : t(lead));
-      if (renew) await traffic();
+      if (renew || poll) await traffic();
       filter();
     } catch (error) {
       rows.element.querySelector(".empty").textContent = error.message || t("The server does not answer.");
@@ -62,7 +62,8 @@ function listed({ title, lead, columns, empty, load, renew, sortBy, parameters }
     clearTimeout(timer);
     if (ended) return;
     try {
-      renew(all, await ask("traffic"));
+      if (poll) await poll(all);
+      else renew(all, await ask("traffic"));
       rows.refresh();
     } catch {
       // The state of the connection is told at the top.
@@ -139,8 +140,8 @@ export function routes(parameters) {
 export function backendText(route) {
   if (route.action === "respond") return t("answers {0}", route.status);
   if (route.action === "files") return t("files");
-  return route.backends.map(({ cluster, weight, canary }) =>
-    canary ? t("{0} (canary)", cluster) : weight === null ? cluster : `${cluster} (${weight})`).join(", ") || t("nobody");
+  return route.backends.map(({ cluster, weight, canary, fallback }) =>
+    fallback ? t("{0} (fallback)", cluster) : canary ? t("{0} (canary)", cluster) : weight === null ? cluster : `${cluster} (${weight})`).join(", ") || t("nobody");
 }
 
 // === clusters ===
@@ -254,9 +255,21 @@ export function certificates(parameters) {
         name: "Days left", of: ({ notAfterSeconds }) => number(daysLeft(notAfterSeconds)), by: ({ notAfterSeconds }) => notAfterSeconds, end: true,
         tone: ({ notAfterSeconds }) => (daysLeft(notAfterSeconds) < 0 ? "bad" : daysLeft(notAfterSeconds) < 14 ? "warn" : ""),
       },
+      { name: "Renewed", of: ({ obtained }) => obtainedText(obtained), by: ({ obtained }) => obtained?.renewedAt ?? null, tone: ({ obtained }) => (obtained?.fault ? "bad" : ""), end: true, size: "large" },
     ],
-    load: async () => (await list("objects")).certificates,
+    load: async () => {
+      const [{ certificates }, obtained] = await Promise.all([list("objects"), list("certificates")]);
+      const known = new Map(obtained.certificates.map((one) => [one.host, one]));
+      return certificates.map((one) => ({ ...one, obtained: one.hosts.map((host) => known.get(host)).find((found) => found) ?? null }));
+    },
   });
+}
+
+/** When a certificate is renewed that is obtained from an authority, and why it was not. */
+function obtainedText(obtained) {
+  if (!obtained) return NOTHING;
+  const at = obtained.renewedAt === null ? NOTHING : moment(obtained.renewedAt);
+  return obtained.fault ? `${at}: ${obtained.fault}` : at;
 }
 
 // === services ===
@@ -282,6 +295,49 @@ export function services(parameters) {
     load: async () => (await list("objects")).services.map((one) => ({ ...one, traffic: null })),
     renew(rows, { services }) {
       for (const row of rows) row.traffic = services.find(({ protocol, port }) => protocol === row.protocol && port === row.port) ?? null;
+    },
+  });
+}
+
+// === identity ===
+
+const ofIssuer = ({ name, source, objects, keys, fetchedSeconds, failure }) => ({
+  kind: "Tokens", issuer: name, detail: source, objects, atSeconds: fetchedSeconds, error: failure, isKnown: keys.length > 0,
+  text: counted(keys.length, "key"),
+});
+
+const ofProvider = ({ issuer, clientId, objects, answeredSeconds, error, isKnown, signedIn, signedOut }) => ({
+  kind: "Sign-in", issuer, detail: clientId, objects, atSeconds: answeredSeconds, error, isKnown,
+  text: t("{0} signed in, {1} signed out", number(signedIn), number(signedOut)),
+});
+
+/** Issuers of tokens, and providers at which people sign in. */
+async function identities() {
+  const [issuers, providers] = await Promise.all([ask("issuers"), ask("providers")]);
+  return [...issuers.map(ofIssuer), ...providers.map(ofProvider)];
+}
+
+export function identity(parameters) {
+  const standing = ({ isKnown, error }) => (!isKnown ? "not known" : error ? "away" : "known");
+  return listed({
+    parameters,
+    title: "Identity",
+    lead: "Issuers whose tokens routes take, and providers at which people sign in.",
+    empty: "There are none: no route has a forebay.io/auth-jwt or forebay.io/auth-oidc-issuer.",
+    columns: [
+      { name: "Issuer", of: ({ issuer }) => issuer, by: ({ issuer }) => issuer, size: "large" },
+      { name: "For", of: ({ kind }) => t(kind), by: ({ kind }) => kind },
+      { name: "State", of: (row) => t(standing(row)), by: standing, tone: (row) => ({ known: "dim", away: "warn" })[standing(row)] ?? "bad", dot: true },
+      { name: "Keys, client", of: ({ detail }) => detail, by: ({ detail }) => detail, wide: true, size: "large" },
+      { name: "Number", of: ({ text }) => text },
+      { name: "Answered", of: ({ atSeconds }) => (atSeconds ? moment(atSeconds) : NOTHING), by: ({ atSeconds }) => atSeconds, wide: true },
+      { name: "Objects", of: ({ objects }) => objects.join(", "), by: ({ objects }) => objects[0], wide: true, size: "large" },
+      { name: "Error", of: ({ error }) => error ?? NOTHING, full: true, size: "giant" },
+    ],
+    load: identities,
+    async poll(rows) {
+      const now = await identities();
+      for (const row of rows) Object.assign(row, now.find(({ kind, issuer, detail }) => kind === row.kind && issuer === row.issuer && detail === row.detail));
     },
   });
 }

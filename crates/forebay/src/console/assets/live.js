@@ -24,6 +24,8 @@ export const live = {
   awaySince: null,
   /** Why, where it says so. */
   why: "",
+  /** The name of the user who has signed in; empty without a sign-in. */
+  user: "",
 };
 
 /** Calls back with every overview, and when the server goes away or comes back. Returns what ends that. */
@@ -120,14 +122,21 @@ function open() {
   close();
   lastEvent = Date.now();
   const current = new EventSource("events");
+  let hasEvents = false;
   source = current;
-  current.addEventListener("state", (event) => take(JSON.parse(event.data)));
+  current.addEventListener("state", (event) => {
+    hasEvents = true;
+    take(JSON.parse(event.data));
+  });
   current.addEventListener("error", async () => {
     if (source !== current) return;
     close();
     // Of an EventSource nobody learns what the server said.
-    const why = await fetch("changes").then((answer) => (answer.ok ? "as many watch as may" : answer.text()), () => "");
-    lose(why);
+    const answer = await fetch("changes").catch(() => null);
+    if (answer?.status === 401) signIn();
+    // The stream of somebody who has signed in ends now and then, so that the session is examined again.
+    else if (answer?.ok && hasEvents && source === null) open();
+    else lose(answer?.ok ? "as many watch as may" : ((await answer?.text().catch(() => "")) ?? ""));
   });
 }
 
@@ -164,9 +173,16 @@ export async function list(name) {
   return value;
 }
 
+/** Opens the page again, which leads to the sign-in. */
+function signIn() {
+  location.reload();
+}
+
 /** What changes all the time and is not kept. */
 export async function ask(path) {
   const answer = await fetch(path);
+  if (answer.status === 401) signIn();
+  live.user = decodeURIComponent(answer.headers.get("forebay-user") ?? "");
   if (!answer.ok) throw new Error((await answer.text()).trim());
   return answer.json();
 }

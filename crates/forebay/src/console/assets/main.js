@@ -5,7 +5,7 @@ import { doctor } from "./doctor.js";
 import { route } from "./explain.js";
 import { firewall } from "./firewall.js";
 import { language, t } from "./language.js";
-import { certificates, changes, clusters, countries, found, problems, routes, search, services } from "./lists.js";
+import { certificates, changes, clusters, countries, found, identity, problems, routes, search, services } from "./lists.js";
 import { connect, live, watch } from "./live.js";
 import { overview } from "./overview.js";
 import { replicas } from "./replicas.js";
@@ -20,6 +20,7 @@ const PAGES = [
   ["replicas", "Replicas", replicas],
   ["certificates", "Certificates", certificates],
   ["services", "Services", services],
+  ["identity", "Identity", identity],
   ["countries", "Countries", countries],
   ["problems", "Problems", problems],
   ["changes", "Changes", changes],
@@ -130,6 +131,10 @@ byId("language").addEventListener("click", () => {
 watch(() => {
   const { state, awaySince, why } = live;
   if (state) say(byId("who"), state.name);
+  const out = byId("out");
+  out.hidden = live.user === "";
+  out.title = live.user;
+  say(out, t("Sign out"));
   document.body.classList.toggle("away", awaySince !== null);
   if (awaySince !== null) {
     say(link, t("No answer since {0}{1}. Trying again.", clock(awaySince / 1000), why ? `: ${why.trim()}` : ""));

@@ -94,7 +94,12 @@ function concerns(state) {
   if (problems.warning > 0) all.push(["warn", t("{0} about objects.", counted(problems.warning, "warning")), "#/problems"]);
   if (certificates.expired > 0) all.push(["bad", `${counted(certificates.expired, "certificate has ended", "certificates have ended")}.`, "#/certificates"]);
   if (certificates.endingSoon > 0) all.push(["warn", `${counted(certificates.endingSoon, "certificate ends within 14 days", "certificates end within 14 days")}.`, "#/certificates"]);
-  const rank = { bad: 0, warn: 1 };
+  for (const one of state.canaries) {
+    const filter = `#/routes?q=${encodeURIComponent(one.ingress)}`;
+    if (one.state === "stopped") all.push(["bad", t("The canary {0} gets nothing: {1}.", one.ingress, one.message), filter]);
+    if (one.state === "running") all.push(["note", t("The canary {0} is in step {1} of {2}, with {3} of the requests.", one.ingress, one.step, one.steps, percent(one.shareRatio)), filter]);
+  }
+  const rank = { bad: 0, warn: 1, note: 2 };
   return all.sort(([one], [other]) => rank[one] - rank[other]);
 }
 

@@ -4,6 +4,7 @@ export const zh = {
   // === frame ===
   "Pages": "页面",
   "Search": "搜索",
+  "Sign out": "退出登录",
   "Skip to the content": "跳到内容",
   "Search hosts, routes, clusters, certificates, services and problems": "搜索主机、路由、集群、证书、服务和问题",
   "Theme: {0}": "主题：{0}",
@@ -48,6 +49,8 @@ export const zh = {
   "What needs a look": "需要关注",
   "Nothing so far; the doctor has not looked yet.": "暂无；诊断尚未运行。",
   "Nothing. {0} of the doctor found nothing that costs QPS.": "无。诊断的 {0}没有发现损失 QPS 的原因。",
+  "The canary {0} gets nothing: {1}.": "金丝雀 {0} 不再接收请求：{1}。",
+  "The canary {0} is in step {1} of {2}, with {3} of the requests.": "金丝雀 {0} 处于第 {1} 步（共 {2} 步），占请求的 {3}。",
   "A watch fails: {0}": "watch 失败：{0}",
   "The API server was not reached: what was kept on disk is served.": "无法连接 API server：正在使用保存在磁盘上的配置。",
   "Configuration {0} is not in force at every worker yet.": "配置 {0} 尚未在所有 worker 上生效。",
@@ -68,7 +71,7 @@ export const zh = {
   "{0}. Rates are those of the last seconds; – is for no request in that time.": "{0}。速率为最近几秒的值；– 表示这段时间内没有请求。",
   "No routes are served: no Ingress or HTTPRoute has been taken. Problems says why, if there is a reason.": "没有路由：没有接受任何 Ingress 或 HTTPRoute。若有原因，见“问题”页。",
   "Host": "主机", "Path": "路径", "Object": "对象", "Backend": "后端", "Requests/s": "请求/秒", "4xx/s": "4xx/秒",
-  "answers {0}": "直接返回 {0}", "files": "文件", "{0} (canary)": "{0}（灰度）", "nobody": "无",
+  "answers {0}": "直接返回 {0}", "files": "文件", "{0} (canary)": "{0}（灰度）", "{0} (fallback)": "{0}（备用）", "nobody": "无",
 
   // === a route ===
   "Request": "请求", "Client address": "客户端地址", "Headers, one in a line": "请求头，每行一个", "Explain": "解释",
@@ -115,7 +118,7 @@ export const zh = {
   "Certificates": "证书",
   "Those that end first come first. Keys are never shown.": "最先过期的在前。从不显示私钥。",
   "No host has a certificate: what is served over TLS is served with one that was made up at the start.": "没有主机有证书：TLS 使用启动时生成的证书。",
-  "Hosts": "主机", "Secret": "Secret", "Issuer": "颁发者", "Key": "密钥", "Ends": "到期", "Days left": "剩余天数", "all others": "其他所有",
+  "Hosts": "主机", "Secret": "Secret", "Issuer": "颁发者", "Key": "密钥", "Ends": "到期", "Days left": "剩余天数", "Renewed": "续期", "all others": "其他所有",
 
   // === services ===
   "Services": "服务", "TCP and UDP services": "TCP 与 UDP 服务",
@@ -123,6 +126,24 @@ export const zh = {
   "There are none: --tcp-services-configmap and --udp-services-configmap name ConfigMaps with such ports, and Gateways may have TCPRoutes.":
     "没有：--tcp-services-configmap 和 --udp-services-configmap 指定含有这些端口的 ConfigMap，Gateway 可以有 TCPRoute。",
   "Port": "端口", "Service": "服务", "From clients/s": "来自客户端/秒", "To clients/s": "发往客户端/秒", "Could not listen": "无法监听",
+
+  // === identity ===
+  "Identity": "身份",
+  "Issuers whose tokens routes take, and providers at which people sign in.": "路由接受其令牌的颁发者，以及人员登录所用的提供方。",
+  "There are none: no route has a forebay.io/auth-jwt or forebay.io/auth-oidc-issuer.": "没有：没有路由使用 forebay.io/auth-jwt 或 forebay.io/auth-oidc-issuer。",
+  "For": "用途",
+  "Tokens": "令牌",
+  "Sign-in": "登录",
+  "not known": "未知",
+  "away": "无法访问",
+  "known": "已知",
+  "Keys, client": "密钥、客户端",
+  "Number": "数量",
+  "Answered": "上次应答",
+  "Objects": "对象",
+  "Error": "错误",
+  "key": "个密钥",
+  "{0} signed in, {1} signed out": "{0} 次登录，{1} 次退出",
 
   // === countries ===
   "Countries": "国家", "Countries of clients": "客户端所在国家", "Code": "代码", "Country": "国家",

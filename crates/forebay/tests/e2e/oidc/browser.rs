@@ -15,6 +15,8 @@ pub(super) const HTML: &str = "Accept: text/html,application/xhtml+xml,*/*;q=0.8
 
 pub(super) struct Browser<'f> {
     forebay: &'f Forebay,
+    /// The names of the cookies of a client of an issuer.
+    names: fn(&str, &str) -> Names,
     host: String,
     cookies: BTreeMap<String, String>,
     /// All values of `Set-Cookie`.
@@ -23,7 +25,17 @@ pub(super) struct Browser<'f> {
 
 impl<'f> Browser<'f> {
     pub(super) fn new(forebay: &'f Forebay, host: &str) -> Self {
-        Self { forebay, host: host.to_owned(), cookies: BTreeMap::new(), set: Vec::new() }
+        Self { forebay, names: Names::new, host: host.to_owned(), cookies: BTreeMap::new(), set: Vec::new() }
+    }
+
+    /// One for the console.
+    pub(super) fn of_console(forebay: &'f Forebay, host: &str) -> Self {
+        Self { names: Names::of_console, ..Self::new(forebay, host) }
+    }
+
+    /// Another one with the same cookies, whose connections reach another replica.
+    pub(super) fn with(&self, forebay: &'f Forebay) -> Self {
+        Self { forebay, ..self.at(&self.host) }
     }
 
     /// Another one with the same cookies, at another host.
@@ -88,7 +100,7 @@ impl<'f> Browser<'f> {
 
     /// The session in the cookie.
     pub(super) fn session(&self, provider: &Provider) -> Option<Session> {
-        let (issuer, value) = (provider.issuer(), self.cookies.get(&names(provider).session)?);
+        let (issuer, value) = (provider.issuer(), self.cookies.get(&self.names_of(provider).session)?);
         let identity = identity(&issuer);
         let place = self.place(&identity, provider);
         let sealed = value.strip_prefix("1.")?;
@@ -113,7 +125,11 @@ impl<'f> Browser<'f> {
 
     fn place<'p>(&'p self, identity: &'p [u8], provider: &Provider) -> (Place<'p>, String) {
         let place = Place { purpose: "session", provider: identity, host: self.host.as_bytes(), name: "" };
-        (place, names(provider).session)
+        (place, self.names_of(provider).session)
+    }
+
+    fn names_of(&self, provider: &Provider) -> Names {
+        (self.names)(&provider.issuer(), CLIENT.0)
     }
 
     fn keep(&mut self, told: &Response) {

@@ -91,6 +91,15 @@ impl Registry {
     }
 }
 
+/// Packets of HTTP/3 that came to another worker or replica than their connection's.
+const FORWARDED: [Counter; 5] = [
+    Counter::QuicToWorker,
+    Counter::QuicToReplica,
+    Counter::QuicToClient,
+    Counter::QuicForwardFull,
+    Counter::QuicForwardRefused,
+];
+
 /// Datagrams with counts.
 const COUNTS: [Counter; 8] = [
     Counter::CountsSent,
@@ -115,9 +124,10 @@ const STORED: [Counter; 3] = [Counter::LimitRedisWaited, Counter::LimitRedisAlon
 
 /// The results of messages between replicas.
 fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
-    let families: [(_, &[Counter]); 5] = [
+    let families: [(_, &[Counter]); 6] = [
         (&names::CACHE_HOME_REQUESTS, &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),
         (&names::CACHE_FORGETS, &[Counter::CacheForgetTold, Counter::CacheForgetUnreached]),
+        (&names::HTTP3_FORWARDED, &FORWARDED),
         (&names::LIMIT_SHARED_DATAGRAMS, &COUNTS),
         (&names::LIMIT_REDIS_EXCHANGES, &EXCHANGES),
         (&names::LIMIT_REDIS_REQUESTS, &STORED),

@@ -3,11 +3,15 @@
 //! Never in here: counters of workers.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::lock;
 use super::super::names;
 use super::super::registry::{Judged, Orphan, Registry};
-use super::Page;
+use super::{Page, labels};
+
+/// Time before its end from which a certificate ends soon.
+const ENDING: Duration = Duration::from_hours(240);
 
 impl Registry {
     pub(super) fn encode_controller(&self, page: &mut Page<'_>) {
@@ -40,6 +44,19 @@ impl Registry {
         }
         self.encode_orphans(page);
         self.encode_admission(page);
+        page.only(&names::CERTIFICATES_ENDING, self.certificates_ending());
+        page.family(&names::ACME_CERTIFICATES);
+        for (state, number) in &*lock(&self.acme) {
+            let labels = labels(&[("state", state)]);
+            page.sample(names::ACME_CERTIFICATES.name, &labels, number);
+        }
+    }
+
+    /// The number of certificates that end soon, by the clock of the scrape.
+    fn certificates_ending(&self) -> usize {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let end = (now + ENDING).as_secs().cast_signed();
+        lock(&self.certificates).iter().filter(|(_, info)| info.not_after <= end).count()
     }
 
     /// As in ingress-nginx, Ingresses that lack nothing are written too, with the value 0.

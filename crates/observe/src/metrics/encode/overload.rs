@@ -1,15 +1,19 @@
-//! Writes the metrics about the load of clusters.
+//! Writes the metrics about the load of clusters, and about requests that go to other clusters.
 
+use std::sync::Arc;
+
+use super::super::Counter;
 use super::super::names;
 use super::super::overload::{ClusterOverload, PRIORITIES, Wait};
 use super::super::registry::Registry;
-use super::{Page, labels};
+use super::super::worker_cells::WorkerCells;
+use super::{Page, labels, sum};
 
 /// A figure of a cluster.
 type Sum = fn(&ClusterOverload) -> u64;
 
 impl Registry {
-    pub(super) fn encode_overloads(&self, page: &mut Page<'_>) {
+    pub(super) fn encode_overloads(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
         let overloads = self.overloads();
         let sums: [(_, Sum); 4] = [
             (&names::OVERLOAD_LIMIT, |one| one.endpoints.iter().filter_map(|it| it.limit).sum()),
@@ -33,5 +37,8 @@ impl Registry {
                 }
             }
         }
+        page.family(&names::FALLBACKS);
+        let fallbacks = sum(workers, |worker| worker.counter(Counter::Fallbacks));
+        page.sample(names::FALLBACKS.name, "", fallbacks);
     }
 }

@@ -66,18 +66,44 @@ pub(super) async fn identify<'j>(
     if let Err(denied) = &identified {
         targeted.worker.recorder.borrow().count(counter(*denied));
     }
-    let claims = identified.as_ref().ok().map(|verified| &verified.claims);
+    know(jwt, identified.as_ref().ok(), decision);
+    Shown { jwt, identified }
+}
+
+/// Lets a request in whose token was verified before, if the rules allow the request. None for all others.
+pub(super) fn let_in_at_once(targeted: &Targeted<'_>, jwt: &Jwt, decision: &mut Decision) -> Option<()> {
+    let place::Found::Token(token) = place::find(targeted, &jwt.place) else { return None };
+    let verified = known(targeted, jwt, token)?;
+    if !is_allowed(targeted, jwt, &verified) {
+        return None;
+    }
+    if jwt.strips {
+        place::strip(targeted, &jwt.place, decision);
+    }
+    targeted.worker.recorder.borrow().count(Counter::TokenRepeated);
+    know(jwt, Some(&verified), decision);
+    Some(())
+}
+
+/// Whether the rules allow the request of a client with a token.
+fn is_allowed(targeted: &Targeted<'_>, jwt: &Jwt, verified: &VerifiedToken) -> bool {
+    let (method, path) = (targeted.method(), targeted.client_path());
+    jwt.rules.as_ref().is_none_or(|rules| rules.allow(method, path, &verified.claims))
+}
+
+/// Notes who the client is, and what the endpoint is told about it.
+fn know(jwt: &Jwt, verified: Option<&Arc<VerifiedToken>>, decision: &mut Decision) {
+    let claims = verified.map(|verified| &verified.claims);
     for (name, path) in &jwt.headers {
         let value = claims.and_then(|claims| path.find(claims)).and_then(header_value);
         decision.tell(name, value.map(String::into_bytes));
     }
-    if let Ok(verified) = &identified {
+    if let Some(verified) = verified {
         if let (None, Some(Value::String(subject))) = (&decision.user, verified.claims.get("sub")) {
             decision.user = Some(subject.as_str().into());
         }
         decision.token = Some(Arc::clone(verified));
     }
-    Shown { jwt, identified }
 }
 
 impl Shown<'_> {
@@ -96,9 +122,7 @@ impl Shown<'_> {
                 return FilterResult::Answer(Answer::refusal(429, &[]).retry_after(1));
             }
         };
-        let (method, path) = (targeted.method(), targeted.client_path());
-        let rules = self.jwt.rules.as_ref();
-        if rules.is_none_or(|rules| rules.allow(method, path, &verified.claims)) {
+        if is_allowed(targeted, self.jwt, verified) {
             return FilterResult::Continue;
         }
         let why = Refusal::Claims.description();
@@ -108,19 +132,22 @@ impl Shown<'_> {
 }
 
 async fn verify(targeted: &Targeted<'_>, jwt: &Jwt, token: &[u8], watch: impl Watch) -> Identified {
-    let (worker, now) = (targeted.worker, targeted.worker.clock.now());
-    let known = worker.clients.tokens.verified(&jwt.fingerprint, token, now);
-    let is_current = |known: &Arc<VerifiedToken>| {
-        let issuer = jwt.issuers.get(known.issuer);
-        issuer.is_some_and(|issuer| issuer.keys.generation() == known.generation)
-    };
-    if let Some(known) = known.filter(is_current) {
+    let worker = targeted.worker;
+    if let Some(known) = known(targeted, jwt, token) {
         worker.recorder.borrow().count(Counter::TokenRepeated);
         return Ok(known);
     }
     let verified = Box::pin(verify_new(targeted, jwt, token, watch)).await?;
     worker.recorder.borrow().count(Counter::TokenVerified);
     Ok(verified)
+}
+
+/// A token that was verified before, with the present keys of its issuer.
+fn known(targeted: &Targeted<'_>, jwt: &Jwt, token: &[u8]) -> Option<Arc<VerifiedToken>> {
+    let (worker, now) = (targeted.worker, targeted.worker.clock.now());
+    let known = worker.clients.tokens.verified(&jwt.fingerprint, token, now)?;
+    let issuer = jwt.issuers.get(known.issuer)?;
+    (issuer.keys.generation() == known.generation).then_some(known)
 }
 
 /// Verifies a token that is not known.

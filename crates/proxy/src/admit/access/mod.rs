@@ -2,6 +2,7 @@
 
 pub(crate) mod abuse;
 mod api_keys;
+mod at_once;
 mod basic;
 mod combination;
 mod digest;
@@ -26,6 +27,7 @@ use crate::request::decision::Decision;
 use crate::request::processing::Processing;
 use crate::request::stage::{Stage, Watch};
 use crate::route::filters::FilterResult;
+pub(crate) use at_once::at_once;
 use combination::Combination;
 use jwt::Shown;
 
@@ -74,6 +76,9 @@ async fn decide(
         }
         _ => None,
     };
+    if access.hides_sessions {
+        oidc::hide_cookies(targeted, decision);
+    }
     let visitor = access.oidc.as_ref().map(|oidc| oidc::identify(targeted, oidc, decision));
     let headers = access.external.iter().flat_map(|auth| &auth.check.response_headers);
     headers.for_each(|name| decision.tell(name, None));

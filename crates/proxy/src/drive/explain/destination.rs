@@ -15,8 +15,25 @@ use crate::upstream::{Cluster, Keyed, checks};
 
 /// The destinations of an admitted request. `cluster` is the one that it would go to at this moment.
 pub(super) fn all(admitted: &Admitted<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Destination> {
+    let fallback = forward.fallback.iter().flat_map(|fallback| fallback.clusters.iter().copied());
+    let stands_in = |id| {
+        let is_in_use = admitted.cluster == Some(id);
+        let choice =
+            if is_in_use { "the first that is in use" } else { "while those before it are out of use" };
+        one_of(admitted, forward, id, format!("fallback: {choice}"))
+    };
+    let mut all = of_backends(admitted, forward, cluster);
+    all.extend(fallback.map(stands_in));
+    all
+}
+
+fn of_backends(admitted: &Admitted<'_>, forward: &Forward, cluster: &Cluster) -> Vec<Destination> {
     match &forward.backends {
         Backends::Canary(canary) => of_canary(admitted, forward, canary, cluster),
+        Backends::Split(split) if forward.fallback.is_some() && split.backends().len() == 1 => {
+            let first = split.backends().iter().filter_map(|one| one.target.cluster());
+            first.map(|id| one_of(admitted, forward, id, "preferred while it is in use".to_owned())).collect()
+        }
         Backends::Split(split) => {
             let share = |one: &Backend| format!("chance: {} of {}", one.weight, split.weight());
             let taking = split.backends().iter().filter(|one| one.weight > 0);
@@ -51,7 +68,7 @@ fn of_canary(
     cluster: &Cluster,
 ) -> Vec<Destination> {
     let choice = admitted.canary_choice(canary);
-    let (weight, total) = canary.rules.weight.share();
+    let (weight, total) = admitted.canary_weight(canary).share();
     let why = match choice {
         CanaryChoice::Weight if weight > 0 && weight < total => {
             let ours = format!("canary, by chance: {weight} of {total}");
@@ -61,19 +78,21 @@ fn of_canary(
                 one_of(admitted, forward, canary.cluster, ours),
             ];
         }
+        CanaryChoice::Weight if canary.rollout.is_some() => describe_choice(admitted, canary, choice),
         CanaryChoice::Weight if weight == 0 => "mainline: no rule of the canary takes it".to_owned(),
         CanaryChoice::Weight => "canary: its weight takes all".to_owned(),
-        decided => describe_choice(canary, decided),
+        decided => describe_choice(admitted, canary, decided),
     };
     vec![one(admitted, forward, cluster, Some(why))]
 }
 
 /// The choice between a mainline and its canary, in words.
-pub(super) fn describe_choice(canary: &Canary, choice: CanaryChoice) -> String {
+pub(super) fn describe_choice(admitted: &Admitted<'_>, canary: &Canary, choice: CanaryChoice) -> String {
+    let of_rollout = || admitted.worker.rollouts.in_words(canary.rollout.as_ref()?);
     let who = |takes: bool| if takes { "canary" } else { "mainline" };
     let header = canary.rules.header.as_ref().map_or("", |header| &header.name);
     let cookie = canary.rules.cookie.as_deref().unwrap_or_default();
-    let (weight, total) = canary.rules.weight.share();
+    let (weight, total) = admitted.canary_weight(canary).share();
     match choice {
         CanaryChoice::MainlineEmpty => {
             "the mainline has no endpoint, and then the canary takes nothing".to_owned()
@@ -84,7 +103,10 @@ pub(super) fn describe_choice(canary: &Canary, choice: CanaryChoice) -> String {
         }
         CanaryChoice::Header(takes) => format!("{}: the header {header} decides", who(takes)),
         CanaryChoice::Cookie(takes) => format!("{}: the cookie {cookie} decides", who(takes)),
-        CanaryChoice::Weight => format!("by chance: the canary takes {weight} of {total}"),
+        CanaryChoice::Weight => match of_rollout() {
+            Some(step) => format!("by chance: {step}"),
+            None => format!("by chance: the canary takes {weight} of {total}"),
+        },
     }
 }
 

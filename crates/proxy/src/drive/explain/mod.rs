@@ -14,6 +14,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use balance::Rollouts;
 use model::{CertificateInfo, ListenerId, Route};
 use observe::Reason;
 use routing::Snapshot;
@@ -42,6 +43,8 @@ pub struct Asked<'a> {
     pub body: &'a [u8],
     /// The present relief from shortages; the default where no process is asked.
     pub relief: Relief,
+    /// The canaries whose shares grow over a time; none where no process is asked.
+    pub rollouts: Option<&'a Arc<Rollouts>>,
 }
 
 /// The treatment of a request.
@@ -169,5 +172,5 @@ impl Answered {
 /// # Errors
 /// When the system has no thread or no descriptor for it.
 pub fn explain(snapshot: &Arc<Snapshot>, asked: &Asked<'_>) -> io::Result<Explanation> {
-    EventLoop::new(|| ())?.run(async { World::new(snapshot, asked.relief)?.explain(asked).await })
+    EventLoop::new(|| ())?.run(async { World::new(snapshot, asked)?.explain(asked).await })
 }

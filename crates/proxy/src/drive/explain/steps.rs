@@ -8,8 +8,8 @@ use std::time::Duration;
 use model::overload::{Concurrency, Mode, Overload, Priority};
 use model::template::Template;
 use model::{
-    Access, Action, AuthzProtocol, Backends, CachePolicy, ClientPlaces, ExtAuthz, ExternalAuth, Forward,
-    HeaderChanges, Jwt, Mirror, Oidc, QuotaWindow, Rate, RequestFilter, ResponseFilter, Route, Share,
+    Access, Action, AuthzProtocol, Backends, CachePolicy, ClientPlaces, ErrorPages, ExtAuthz, ExternalAuth,
+    Forward, HeaderChanges, Jwt, Oidc, QuotaWindow, Rate, RequestFilter, ResponseFilter, Route,
 };
 
 use super::{Inspected, Outcome, Step, Verdict, destination, processor};
@@ -17,7 +17,7 @@ use crate::admit::Admitted;
 use crate::admit::access::{jwt, limits, priority, quota};
 use crate::admit::firewall::unix_time;
 use crate::admit::upstream_head;
-use crate::answer::recode;
+use crate::answer::{recode, replace};
 use crate::cache;
 use crate::forward::mirror;
 use crate::forward::outbound;
@@ -90,6 +90,7 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         }
         Stage::Rewrite => return Some(rewrite(admitted, goes_on)),
         Stage::TlsRedirect => tls_redirect(admitted, route, goes_on),
+        Stage::Maintenance => either("no maintenance for this client now", "the route is under maintenance"),
         Stage::RequestHeaders => return Some((Verdict::Changes, request_headers(route?))),
         Stage::Backend => return backend(admitted, route?, goes_on),
         Stage::Limits => return Some(limits_in_words(admitted, access?, goes_on)),
@@ -119,6 +120,7 @@ fn step(admitted: &Admitted<'_>, Noted { stage, goes_on }: Noted) -> Option<(Ver
         | Stage::Retries
         | Stage::Overload
         | Stage::Responses
+        | Stage::Replacements
         | Stage::Codings
         | Stage::ErrorPages
         | Stage::Tracing => return None,
@@ -325,6 +327,9 @@ fn tls_redirect(admitted: &Admitted<'_>, route: Option<&std::sync::Arc<Route>>, 
 }
 
 fn backend(admitted: &Admitted<'_>, route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
+    if let Action::Respond(_) = &route.action {
+        return Some((Verdict::Passes, "none is needed: the answer is fixed".to_owned()));
+    }
     let Action::Forward(forward) = &route.action else { return None };
     if !goes_on && admitted.cluster.is_none() {
         let why = "by chance it is for a backend that does not exist or may not be referred to";
@@ -335,18 +340,23 @@ fn backend(admitted: &Admitted<'_>, route: &Route, goes_on: bool) -> Option<(Ver
     }
     let name = |cluster| admitted.config.snapshot.cluster(cluster).name.clone();
     let chosen = admitted.cluster?;
+    if forward.fallback.as_ref().is_some_and(|fallback| fallback.clusters.contains(&chosen)) {
+        let text = format!("what is preferred is out of use; {} steps in", name(chosen));
+        return Some((Verdict::Changes, text));
+    }
     if !forward.backends.clusters().any(|cluster| cluster == chosen) {
         return Some((Verdict::Changes, format!("there is no endpoint; {} steps in", name(chosen))));
     }
     match &forward.backends {
         Backends::One(cluster) => Some((Verdict::Passes, name(*cluster))),
+        Backends::Split(split) if split.backends().len() == 1 => Some((Verdict::Passes, name(chosen))),
         Backends::Split(_) => {
             Some((Verdict::Unknown, "by chance, by the weights of the backends".to_owned()))
         }
         Backends::Canary(canary) => {
             let choice = admitted.canary_choice(canary);
             let verdict = if choice.takes().is_some() { Verdict::Passes } else { Verdict::Unknown };
-            Some((verdict, destination::describe_choice(canary, choice)))
+            Some((verdict, destination::describe_choice(admitted, canary, choice)))
         }
     }
 }
@@ -505,7 +515,7 @@ pub(super) fn of_forward(admitted: &Admitted<'_>, forward: &Forward, cluster: &C
         add(Stage::UpstreamHead, Verdict::Changes, "the endpoint is told other headers".to_owned());
     }
     for mirror in outbound::mirrors(admitted, forward) {
-        add(Stage::Mirror, Verdict::Changes, mirror_in_words(admitted, forward, mirror));
+        add(Stage::Mirror, Verdict::Changes, mirror::in_words(admitted, forward, mirror));
     }
     if cluster.keyed().is_some() || cluster.compares_times() {
         add(Stage::Balance, Verdict::Passes, "see the endpoints".to_owned());
@@ -543,17 +553,14 @@ pub(super) fn of_forward(admitted: &Admitted<'_>, forward: &Forward, cluster: &C
             "the response is changed on its way, or sent at a pace".to_owned(),
         );
     }
+    if let Some(replacements) = forward.transfer.response.as_ref().and_then(|it| it.replacements.as_ref()) {
+        add(Stage::Replacements, Verdict::Changes, replace::in_words(replacements));
+    }
     if let Some(compression) = forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref()) {
         add(Stage::Codings, Verdict::Changes, recode::in_words(admitted, compression));
     }
     if let Some(pages) = admitted.error_pages().filter(|pages| !pages.statuses().is_empty()) {
-        let names = pages.backends.iter().map(|id| admitted.config.snapshot.cluster(*id).name.as_str());
-        let names: Vec<_> = names.chain(["a plain 404"]).collect();
-        let statuses: Vec<_> = pages.statuses().iter().map(u16::to_string).collect();
-        let whose =
-            if pages.spares_endpoints { "of Forebay's own" } else { "of endpoints and of Forebay's own" };
-        let text = format!("in place of {} {whose}: {}", statuses.join(", "), names.join(", else "));
-        add(Stage::ErrorPages, Verdict::Unknown, text);
+        add(Stage::ErrorPages, Verdict::Unknown, error_pages_in_words(admitted, pages));
     }
     if let Some(trace) = &admitted.trace {
         let (verdict, text) = trace_in_words(trace);
@@ -562,14 +569,13 @@ pub(super) fn of_forward(admitted: &Admitted<'_>, forward: &Forward, cluster: &C
     steps
 }
 
-/// Destination of a mirrored request, and the share of requests that are mirrored.
-fn mirror_in_words(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror) -> String {
-    let name = &admitted.config.snapshot.cluster(mirror.cluster).name;
-    let (host, target) = mirror::address(admitted, forward, mirror);
-    let [host, target] = [host, target].map(|text| String::from_utf8_lossy(&text).into_owned());
-    let share =
-        if mirror.share == Share::ALL { String::new() } else { format!("{} of them: ", mirror.share) };
-    format!("{share}a copy goes to {name}: {target} of {host}")
+/// The statuses whose responses are replaced, and by which backends'.
+fn error_pages_in_words(admitted: &Admitted<'_>, pages: &ErrorPages) -> String {
+    let names = pages.backends.iter().map(|id| admitted.config.snapshot.cluster(*id).name.as_str());
+    let names: Vec<_> = names.chain(["a plain 404"]).collect();
+    let statuses: Vec<_> = pages.statuses().iter().map(u16::to_string).collect();
+    let whose = if pages.spares_endpoints { "of Forebay's own" } else { "of endpoints and of Forebay's own" };
+    format!("in place of {} {whose}: {}", statuses.join(", "), names.join(", else "))
 }
 
 /// Role of the request in a trace, and whether its span is sent.

@@ -17,7 +17,6 @@ use wire::h1::Request as ParsedRequest;
 use super::steps::{self, Noted};
 use super::{Answered, Asked, Explanation, Outcome, Tls, destination};
 use crate::admit::errors;
-use crate::admit::guard::Relief;
 use crate::admit::{Admitted, Target, let_in};
 use crate::answer::attempted::Attempted;
 use crate::answer::folder;
@@ -61,9 +60,12 @@ enum Hello {
 }
 
 impl World {
-    pub(super) fn new(snapshot: &Arc<Snapshot>, relief: Relief) -> io::Result<Self> {
-        let worker = Worker::offline(snapshot)?;
-        worker.relieve(relief);
+    pub(super) fn new(snapshot: &Arc<Snapshot>, asked: &Asked<'_>) -> io::Result<Self> {
+        let worker = match asked.rollouts {
+            Some(rollouts) => Worker::offline_with(snapshot, Arc::clone(rollouts))?,
+            None => Worker::offline(snapshot)?,
+        };
+        worker.relieve(asked.relief);
         let (ours, _) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let stream = TcpStream::from_std(OwnedFd::from(ours).into())?;

@@ -8,6 +8,7 @@ use observe::Reason;
 
 use super::conclude;
 use super::home::{self, Replica};
+use super::sign_ins;
 use crate::admit::{Admitted, Targeted};
 use crate::answer::attempted::Attempted;
 use crate::answer::passed::Passed;
@@ -106,6 +107,11 @@ pub(super) async fn serve_replica(
                 Err(stop) => stop.into(),
             };
             conclude(&admitted, passed, rest).await
+        }
+        Replica::SignIn(message) => {
+            let answer = Box::pin(sign_ins::answer(request, *message)).await;
+            let admitted = Admitted::of(Targeted::nowhere(&routed));
+            conclude(&admitted, Stop::from(answer).into(), rest).await
         }
         Replica::Forget(orders) => {
             forget(request, orders).await;

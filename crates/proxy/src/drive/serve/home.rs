@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use identity::oidc::relay;
 use model::{
     Action, AppProtocol, CachePolicy, ClusterId, Conditions, Encryption, Forward, Timeouts, Transfer,
 };
@@ -43,6 +44,8 @@ pub(super) enum Replica<'a> {
     Fetch { forwarding: Box<Forward>, cluster: &'a Cluster, id: ClusterId, peer_request: Rc<PeerRequest> },
     /// The order to remove something from the cache.
     Forget(Vec<Order>),
+    /// A message about sessions of people who have signed in.
+    SignIn(Box<relay::Message>),
 }
 
 /// Recognises the request of another replica. None for any other request, whatever it claims.
@@ -70,6 +73,9 @@ fn admit<'a>(request: &Request<'a>) -> Option<Replica<'a>> {
     let admitted = match (kind, request.method()) {
         (Kind::Fetch, b"GET" | b"HEAD") => admit_fetch(request, &PeerFetch::read(said)?)?,
         (Kind::Forget, b"POST") => Replica::Forget(replicas::read_orders(said)?),
+        (Kind::SignIn, b"POST") => {
+            Replica::SignIn(Box::new(relay::Message::open(secret.seal()?, now, said)?))
+        }
         _ => return None,
     };
     request.report.is_logged.set(false);

@@ -2,6 +2,7 @@
 //! bytes.
 
 mod connect;
+pub(crate) mod quic;
 mod record;
 pub(crate) mod tcp;
 pub(crate) mod tls;

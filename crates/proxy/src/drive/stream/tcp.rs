@@ -34,13 +34,14 @@ pub(crate) fn open(
     listener: ListenerId,
     target: &Rc<Target>,
 ) -> io::Result<Vec<Acceptor>> {
-    let sockets = listening::bind_all(&worker.config().settings().listen, listener, listening::bind)?;
+    let bind = |address, only_v6| listening::bind_for(worker, address, only_v6);
+    let sockets = listening::bind_all(&worker.config().settings().listen, listener, bind)?;
     let accept_from = |socket| {
         let (admitting, target) = (Rc::clone(worker), Rc::clone(target));
         let admit = move |stream, peer| admit(&admitting, &target, stream, peer);
         Acceptor::start(worker, socket, Rc::new(admit), drop)
     };
-    sockets.into_iter().map(accept_from).collect()
+    sockets.into_iter().flatten().map(accept_from).collect()
 }
 
 fn admit(worker: &Rc<Worker>, target: &Target, stream: TcpStream, peer: SocketAddr) {

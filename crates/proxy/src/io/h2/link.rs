@@ -13,6 +13,7 @@ use wire::h2::{Connection, Event, Fault, Key, Limits};
 use crate::io::buffer::{Buffer, Buffers};
 use crate::io::connection;
 use crate::io::socket::Socket;
+use crate::io::wakers::{remember, wake};
 use crate::limits::{HTTP2_PING_AFTER, HTTP2_PING_TIMEOUT};
 
 /// A connection of HTTP/2.
@@ -222,12 +223,7 @@ impl Link {
 
     /// Reads and writes until there is progress to act on.
     pub(crate) fn poll_progress(&self, cx: &mut Context<'_>) -> Poll<Progress> {
-        {
-            let mut driver = self.driver.borrow_mut();
-            if !driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *driver = Some(cx.waker().clone());
-            }
-        }
+        remember(&mut self.driver.borrow_mut(), cx);
         let state = &mut *self.state.borrow_mut();
         if state.end.is_some() {
             return Poll::Ready(Progress::End);
@@ -476,11 +472,5 @@ impl Slot {
         for waker in [&mut self.reader, &mut self.writer, &mut self.watcher] {
             wake(waker);
         }
-    }
-}
-
-fn wake(waker: &mut Option<Waker>) {
-    if let Some(waker) = waker.take() {
-        waker.wake();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use wire::h1::Response;
@@ -10,6 +10,7 @@ use wire::h2::{Code, Key, Side, lines};
 
 use super::link::{Link, LinkEnd, Slot, State};
 use crate::io::buffer::Buffer;
+use crate::io::wakers::remember;
 
 /// A stream. The request of a client, or a request to an endpoint; when it is dropped before its end, it is
 /// reset.
@@ -88,14 +89,6 @@ impl Stream {
                 remember(&mut slot.reader, cx);
                 Poll::Pending
             }
-        }
-    }
-
-    /// The next piece, if it has arrived.
-    pub(crate) fn data_now(&self) -> Option<Result<Bytes, Broken>> {
-        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(next) => next,
-            Poll::Pending => None,
         }
     }
 
@@ -291,11 +284,5 @@ impl State {
         if had_turn {
             self.pass_turn();
         }
-    }
-}
-
-fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
-    if !place.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-        *place = Some(cx.waker().clone());
     }
 }

@@ -4,16 +4,18 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use clock::{Clock, Moment};
 use quinn_proto::{ConnectionError, Dir, Event as QuicEvent, ReadError, StreamEvent, StreamId, VarInt};
 use wire::h1::{Request, RequestLimits};
-use wire::h3::{self, Code, Fault, Opened, Settings, StreamUse, UniStream};
+use wire::h3::{self, BlockReader, Code, Fault, Opened, OwnStream, Settings, StreamUse, UniStream};
 
-use super::slot::{HeadEnd, READ_BYTES_MAX, Side, Slot, varint, wake};
+use super::slot::{HeadEnd, READ_BYTES_MAX, Side, Slot, varint};
 use crate::io::quic;
 use crate::io::tls::ClientTls;
+use crate::io::wakers::wake;
 
 /// A connection of HTTP/3 with a client.
 pub(crate) struct Link {
@@ -25,12 +27,14 @@ pub(crate) struct Link {
 
 /// The protocol's state of a connection, and that of its streams' tasks.
 pub(super) struct State {
-    h3: h3::Connection,
+    pub(super) h3: h3::Connection,
     pub(super) slots: HashMap<StreamId, Slot>,
     /// The client's unidirectional streams.
     uni: Vec<(StreamId, UniStream)>,
-    /// Our control stream, and what is to be written to it.
+    /// Our unidirectional streams, and what is to be written to the control stream.
     control: Option<StreamId>,
+    encoder: Option<StreamId>,
+    decoder: Option<StreamId>,
     control_out: Vec<u8>,
     /// Number of streams that no task has.
     unserved: usize,
@@ -38,6 +42,8 @@ pub(super) struct State {
     arrived: VecDeque<StreamId>,
     /// The number that is above those of all requests that have come.
     next_id: u64,
+    /// Our control stream is open: requests are taken.
+    has_begun: bool,
     /// No streams above this one are served.
     last_served: Option<u64>,
     /// Priorities that the client has changed.
@@ -65,15 +71,24 @@ pub(crate) enum Progress {
 impl Link {
     /// The connection of a client; `head_bytes_max` bounds the heads of requests.
     pub(crate) fn new(quic: Rc<quic::Connection>, head_bytes_max: usize, clock: Clock) -> Rc<Self> {
+        let settings = Settings {
+            field_section_bytes_max: Some(head_bytes_max as u64),
+            takes_extended_connect: true,
+            qpack_table_bytes_max: h3::qpack::TABLE_BYTES_MAX as u64,
+            qpack_blocked_streams_max: h3::qpack::BLOCKED_STREAMS_MAX as u64,
+        };
         let state = State {
-            h3: h3::Connection::server(clock.unix()),
+            h3: h3::Connection::server(settings, clock.unix()),
             slots: HashMap::new(),
             uni: Vec::new(),
             control: None,
+            encoder: None,
+            decoder: None,
             control_out: Vec::new(),
             unserved: 0,
             arrived: VecDeque::new(),
             next_id: 0,
+            has_begun: false,
             last_served: None,
             reprioritized: Vec::new(),
             faults: 0,
@@ -98,14 +113,16 @@ impl Link {
         self.state.borrow().faults
     }
 
-    /// When the oldest stream was opened whose head is not whole.
-    pub(crate) fn begun(&self) -> Option<Moment> {
+    /// When the first of the heads has to be there that are not whole. `time` is how long one may take of
+    /// which so many bytes have come; none is for one that waits for entries of the table.
+    pub(crate) fn head_due(&self, time: impl Fn(Option<usize>) -> Duration) -> Option<Moment> {
         let state = self.state.borrow();
         if state.unserved == 0 {
             return None;
         }
         let waiting = state.slots.values().filter(|slot| !slot.is_served && slot.broken_by.is_none());
-        waiting.map(|slot| slot.since).min()
+        let bytes = |slot: &Slot| if slot.waits_for_entries { None } else { Some(slot.head_bytes) };
+        waiting.map(|slot| slot.since.after(time(bytes(slot)))).min()
     }
 
     /// Receives and sends until there is progress to act on.
@@ -116,10 +133,19 @@ impl Link {
                 if let Some(fault) = state.fault {
                     return Poll::Ready(Progress::Fault(fault));
                 }
-                if let Some(id) = state.arrived.pop_front() {
+                if !state.has_begun && !state.arrived.is_empty() && self.client_tls().is_some() {
+                    // Early data is taken before the handshake is complete.
+                    self.quic.look(|quinn| state.begin(quinn));
+                    return Poll::Ready(Progress::Connected);
+                }
+                if state.has_begun
+                    && let Some(id) = state.arrived.pop_front()
+                {
                     return Poll::Ready(Progress::Request(id));
                 }
-                self.quic.look(|quinn| state.write_control(quinn));
+                if let Err(fault) = self.quic.look(|quinn| state.write_own(quinn)) {
+                    return Poll::Ready(Progress::Fault(fault));
+                }
             }
             let event = match self.quic.poll_event(cx) {
                 Poll::Ready(event) => event,
@@ -127,8 +153,9 @@ impl Link {
             };
             let state = &mut *self.state.borrow_mut();
             match event {
+                QuicEvent::Connected if state.has_begun => {}
                 QuicEvent::Connected => {
-                    self.quic.look(|quinn| state.begin(quinn, self.head_bytes_max));
+                    self.quic.look(|quinn| state.begin(quinn));
                     return Poll::Ready(Progress::Connected);
                 }
                 QuicEvent::ConnectionLost { reason } => {
@@ -152,6 +179,11 @@ impl Link {
         }
     }
 
+    /// Whether the handshake is in progress, so that requests may have been repeated by somebody else.
+    pub(crate) fn is_early(&self) -> bool {
+        self.quic.look(|quinn| quinn.is_handshaking())
+    }
+
     /// Reads the request on a stream whose head has come into `head` and `request`. None where it breaks a
     /// rule of HTTP/3, and its stream has been reset.
     pub(crate) fn request(
@@ -172,7 +204,12 @@ impl Link {
             return Some(Opened { head, priority: h3::Priority::default() });
         }
         let is_end = slot.has_end && slot.unread.is_empty();
-        let read = slot.message.request(limits, self.head_bytes_max, is_end, websocket_key, head, request);
+        let reader = BlockReader {
+            decoder: state.h3.decoder(),
+            stream: number(id),
+            list_bytes_max: self.head_bytes_max,
+        };
+        let read = slot.message.request(reader, limits, is_end, websocket_key, head, request);
         let ended = if is_end && read.as_ref().is_ok_and(|opened| opened.head.is_ok()) {
             slot.message.end()
         } else {
@@ -186,7 +223,7 @@ impl Link {
             }
             Err(fault) => {
                 self.quic.with(|quinn| state.note_fault(quinn, id, fault));
-                state.slots.remove(&id);
+                state.remove(id);
                 None
             }
         }
@@ -237,28 +274,83 @@ impl Link {
     }
 }
 
+/// The number of a stream, as HTTP/3 names it.
+pub(super) fn number(id: StreamId) -> u64 {
+    VarInt::from(id).into()
+}
+
+/// Opens a stream of ours, which goes before all responses.
+fn open_uni(quinn: &mut quinn_proto::Connection) -> Option<StreamId> {
+    let id = quinn.streams().open(Dir::Uni)?;
+    // It has just been opened, so that it is there.
+    let _ = quinn.send_stream(id).set_priority(1);
+    Some(id)
+}
+
+/// Writes what there is room for.
+fn write_stream(quinn: &mut quinn_proto::Connection, id: Option<StreamId>, out: &mut Vec<u8>) {
+    if let Some(id) = id
+        && !out.is_empty()
+        && let Ok(len) = quinn.send_stream(id).write(out)
+    {
+        out.drain(..len);
+    }
+}
+
 /// The largest identifier of a request stream.
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
 impl State {
     /// Opens our control stream.
-    fn begin(&mut self, quinn: &mut quinn_proto::Connection, head_bytes_max: usize) {
-        self.control = quinn.streams().open(Dir::Uni);
-        let settings = Settings {
-            field_section_bytes_max: Some(head_bytes_max as u64),
-            takes_extended_connect: true,
-            ..Settings::default()
-        };
-        h3::Connection::begin_control(settings, &mut self.control_out);
-        self.write_control(quinn);
+    fn begin(&mut self, quinn: &mut quinn_proto::Connection) {
+        self.has_begun = true;
+        self.control = open_uni(quinn);
+        self.h3.begin(OwnStream::Control, &mut self.control_out);
+        write_stream(quinn, self.control, &mut self.control_out);
     }
 
-    fn write_control(&mut self, quinn: &mut quinn_proto::Connection) {
-        if let Some(id) = self.control
-            && !self.control_out.is_empty()
-            && let Ok(len) = quinn.send_stream(id).write(&self.control_out)
-        {
-            self.control_out.drain(..len);
+    /// Writes to our unidirectional streams. Those of QPACK are opened when there is something to write.
+    fn write_own(&mut self, quinn: &mut quinn_proto::Connection) -> Result<(), Fault> {
+        if self.control.is_none() {
+            return Ok(());
+        }
+        write_stream(quinn, self.control, &mut self.control_out);
+        if !self.h3.unsent_encoder().is_empty() {
+            if self.encoder.is_none() {
+                self.encoder = self.open_own(quinn, OwnStream::Encoder);
+            }
+            write_stream(quinn, self.encoder, self.h3.unsent_encoder());
+        }
+        if !self.h3.unsent_decoder().is_empty() {
+            if self.decoder.is_none() {
+                self.decoder = self.open_own(quinn, OwnStream::Decoder);
+            }
+            write_stream(quinn, self.decoder, self.h3.unsent_decoder());
+        }
+        self.h3.check_unsent()
+    }
+
+    fn open_own(&mut self, quinn: &mut quinn_proto::Connection, stream: OwnStream) -> Option<StreamId> {
+        let id = open_uni(quinn)?;
+        let unsent = match stream {
+            OwnStream::Decoder => self.h3.unsent_decoder(),
+            _ => self.h3.unsent_encoder(),
+        };
+        let rest = std::mem::take(unsent);
+        let mut out = Vec::with_capacity(1 + rest.len());
+        self.h3.begin(stream, &mut out);
+        out.extend(rest);
+        match stream {
+            OwnStream::Decoder => *self.h3.unsent_decoder() = out,
+            _ => *self.h3.unsent_encoder() = out,
+        }
+        Some(id)
+    }
+
+    /// Forgets a stream. If it has not been read to its end, the client need not keep entries for it.
+    pub(super) fn remove(&mut self, id: StreamId) {
+        if self.slots.remove(&id).is_some_and(|slot| !slot.is_whole()) {
+            self.h3.decoder().abandon(number(id));
         }
     }
 
@@ -304,7 +396,7 @@ impl State {
                     if slot.is_left && slot.has_finished {
                         // The rest of the request is not needed.
                         let _ = quinn.recv_stream(id).stop(varint(Code::NO_ERROR));
-                        self.slots.remove(&id);
+                        self.remove(id);
                     }
                 }
             }
@@ -315,9 +407,9 @@ impl State {
                     }
                     slot.wake_all();
                     if slot.is_left {
-                        self.slots.remove(&id);
+                        self.remove(id);
                     }
-                } else if self.control == Some(id) {
+                } else if [self.control, self.encoder, self.decoder].contains(&Some(id)) {
                     return Err(Fault::of_connection(Code::CLOSED_CRITICAL_STREAM));
                 }
             }
@@ -334,7 +426,7 @@ impl State {
         clock: &Clock,
         head_bytes_max: usize,
     ) -> bool {
-        let number = u64::from(VarInt::from(id));
+        let number = number(id);
         if self.last_served.is_some_and(|last| number >= last) {
             let code = varint(Code::REQUEST_REJECTED);
             // A stream that has just been opened can be both.
@@ -359,23 +451,64 @@ impl State {
             slot.wake_reader();
             return false;
         }
+        if slot.waits_for_entries {
+            slot.read_end(quinn, id);
+            if slot.broken_by.is_none() {
+                return false;
+            }
+            let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
+            self.unserved -= 1;
+            self.remove(id);
+            return true;
+        }
         match slot.read_head(quinn, id) {
-            Ok(true) => self.arrived.push_back(id),
+            Ok(true) => return self.arrive(quinn, id),
             Ok(false) => {}
             Err(HeadEnd::Reset) => {
                 // The client need not be told of what it has broken off.
                 let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
-                self.slots.remove(&id);
                 self.unserved -= 1;
+                self.remove(id);
                 return true;
             }
             Err(HeadEnd::Fault(fault)) => {
                 self.note_fault(quinn, id, fault);
-                self.slots.remove(&id);
                 self.unserved -= 1;
+                self.remove(id);
             }
         }
         false
+    }
+
+    /// Has a request served whose head has come, unless it waits for entries of the table. Never true, as
+    /// nothing was broken off.
+    fn arrive(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) -> bool {
+        let Some(slot) = self.slots.get_mut(&id) else { return false };
+        let is_blocked = if slot.is_head_too_large {
+            Ok(false)
+        } else {
+            slot.message.is_blocked(self.h3.decoder(), number(id))
+        };
+        match is_blocked {
+            Ok(false) => self.arrived.push_back(id),
+            Ok(true) => slot.waits_for_entries = true,
+            Err(fault) => self.note_fault(quinn, id, fault),
+        }
+        false
+    }
+
+    /// Goes on with the streams whose entries have come.
+    fn unblock(&mut self) {
+        while let Some(number) = self.h3.decoder().unblocked() {
+            let id = StreamId::new(quinn_proto::Side::Client, Dir::Bi, number / 4);
+            let Some(slot) = self.slots.get_mut(&id) else { continue };
+            slot.waits_for_entries = false;
+            if slot.is_served {
+                slot.wake_reader();
+            } else {
+                self.arrived.push_back(id);
+            }
+        }
     }
 
     /// Resets the stream on which the client has broken a rule, or has the connection end.
@@ -420,6 +553,7 @@ impl State {
             }
         };
         drop(chunks);
+        self.unblock();
         if has_ended {
             let (_, stream) = self.uni.swap_remove(at);
             return h3::Connection::end(&stream);

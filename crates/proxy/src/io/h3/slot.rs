@@ -6,7 +6,9 @@ use std::task::Waker;
 use bytes::Bytes;
 use clock::Moment;
 use quinn_proto::{Chunks, ReadError, StreamId, VarInt, WriteError};
-use wire::h3::{Code, Fault, Message, Part};
+use wire::h3::{BlockReader, Code, Fault, Message, Part};
+
+use crate::io::wakers::wake;
 
 /// The state of a request stream.
 pub(super) struct Slot {
@@ -15,6 +17,10 @@ pub(super) struct Slot {
     pub(super) unread: Bytes,
     /// Content that has been understood and not been taken.
     pub(super) content: Option<Bytes>,
+    /// The header block that has come refers to entries of the table that have not.
+    pub(super) waits_for_entries: bool,
+    /// Trailers have come that are to be read.
+    has_trailers: bool,
     /// Trailers that have come, as lines of HTTP/1.
     pub(super) trailers: Vec<u8>,
     /// No bytes follow.
@@ -23,6 +29,8 @@ pub(super) struct Slot {
     pub(super) is_served: bool,
     /// When the stream was opened.
     pub(super) since: Moment,
+    /// Bytes of the head that have come.
+    pub(super) head_bytes: usize,
     /// The head is longer than its bound.
     pub(super) is_head_too_large: bool,
     /// Frames, or fronts of them, that have to be written before any content.
@@ -58,12 +66,6 @@ pub(super) fn varint(code: Code) -> VarInt {
     VarInt::from_u64(code.0).unwrap_or(VarInt::MAX)
 }
 
-pub(super) fn wake(waker: &mut Option<Waker>) {
-    if let Some(waker) = waker.take() {
-        waker.wake();
-    }
-}
-
 /// Why a head does not come.
 pub(super) enum HeadEnd {
     /// The client has reset the stream.
@@ -77,10 +79,13 @@ impl Slot {
             message: Message::new(head_bytes_max),
             unread: Bytes::new(),
             content: None,
+            waits_for_entries: false,
+            has_trailers: false,
             trailers: Vec::new(),
             has_end: false,
             is_served: false,
             since,
+            head_bytes: 0,
             is_head_too_large: false,
             out: Vec::new(),
             ends_after_out: false,
@@ -125,6 +130,7 @@ impl Slot {
             match chunks.next(READ_BYTES_MAX) {
                 Ok(Some(chunk)) => {
                     let mut input = &chunk.bytes[..];
+                    self.head_bytes += input.len();
                     match self.message.receive(&mut input).map_err(HeadEnd::Fault)? {
                         None => {}
                         Some(part) => {
@@ -158,17 +164,38 @@ impl Slot {
         }
     }
 
+    /// Whether all of the request has come and was understood, though its content may not have been taken.
+    pub(super) fn is_whole(&self) -> bool {
+        self.has_end && self.unread.is_empty() && !self.has_trailers && !self.is_head_too_large
+    }
+
+    /// Notes what follows a head that waits for entries of the table.
+    pub(super) fn read_end(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) {
+        if let Ok(mut chunks) = quinn.recv_stream(id).read(true)
+            && !self.has_end
+        {
+            self.note_end_if_it_has_come(&mut chunks);
+        }
+    }
+
     /// Understands content or trailers, as far as bytes have come. Returns whether there is content to take,
     /// or none while nothing has come.
     pub(super) fn read_content(
         &mut self,
         quinn: &mut quinn_proto::Connection,
         id: StreamId,
-        list_bytes_max: usize,
+        mut reader: BlockReader<'_>,
     ) -> Result<Option<bool>, Fault> {
         loop {
             if self.content.is_some() {
                 return Ok(Some(true));
+            }
+            if self.has_trailers {
+                if self.waits_for_entries {
+                    return Ok(None);
+                }
+                self.has_trailers = false;
+                self.message.trailers(reader.again(), &mut self.trailers)?;
             }
             if !self.unread.is_empty() {
                 let mut input = &self.unread[..];
@@ -177,14 +204,14 @@ impl Slot {
                     Some(Part::Content(piece)) if !piece.is_empty() => Some(self.unread.slice_ref(piece)),
                     _ => None,
                 };
-                let is_trailers = part == Some(Part::Trailers);
+                self.has_trailers = part == Some(Part::Trailers);
                 if part == Some(Part::HeadTooLarge) {
                     return Err(Fault::of_stream(Code::EXCESSIVE_LOAD));
                 }
                 self.unread = self.unread.slice_ref(input);
                 self.content = content;
-                if is_trailers {
-                    self.message.trailers(list_bytes_max, &mut self.trailers)?;
+                if self.has_trailers {
+                    self.waits_for_entries = self.message.is_blocked(reader.decoder, reader.stream)?;
                 }
                 if self.has_end && self.unread.is_empty() {
                     self.message.end()?;

@@ -6,11 +6,12 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
 use quinn_proto::{StreamId, WriteError};
-use wire::h3::{self, Code, lines};
+use wire::h3::{self, BlockReader, Code, lines};
 
-use super::link::{Link, State};
+use super::link::{Link, State, number};
 use super::slot::{Side, Slot, varint};
 use crate::io::h2::Broken;
+use crate::io::wakers::remember;
 use crate::limits::HTTP3_PIECE_BYTES_MAX;
 
 /// A stream with the request of a client. When it is dropped before its end, it is reset.
@@ -28,13 +29,21 @@ impl Stream {
 
     /// Calls a function with the state of the stream and the connection, and has the driver send.
     fn with<R>(&self, act: impl FnOnce(&mut Slot, &mut quinn_proto::Connection) -> R) -> Result<R, Broken> {
+        self.with_encoder(|slot, _, quinn| act(slot, quinn))
+    }
+
+    /// The same with the encoder of header blocks.
+    fn with_encoder<R>(
+        &self,
+        act: impl FnOnce(&mut Slot, &mut h3::Encoder, &mut quinn_proto::Connection) -> R,
+    ) -> Result<R, Broken> {
         let state = &mut *self.link.state.borrow_mut();
         let has_ended = state.has_ended;
         let slot = state.slots.get_mut(&self.id).ok_or(Broken)?;
         if has_ended || slot.broken_by.is_some() {
             return Err(Broken);
         }
-        Ok(self.link.quic.with(|quinn| act(slot, quinn)))
+        Ok(self.link.quic.with(|quinn| act(slot, state.h3.encoder(), quinn)))
     }
 
     // === Receiving ===
@@ -83,14 +92,15 @@ impl Stream {
         if slot.content.is_some() {
             return Poll::Ready(Ok(true));
         }
-        if slot.has_end && slot.unread.is_empty() {
+        if slot.is_whole() {
             return Poll::Ready(Ok(false));
         }
         if has_ended || slot.broken_by.is_some() {
             return Poll::Ready(Err(Broken));
         }
         // Content that is read makes room for more, which the client has to be told.
-        let read = self.link.quic.with(|quinn| slot.read_content(quinn, self.id, list_bytes_max));
+        let reader = BlockReader { decoder: state.h3.decoder(), stream: number(self.id), list_bytes_max };
+        let read = self.link.quic.with(|quinn| slot.read_content(quinn, self.id, reader));
         match read {
             Ok(Some(is_there)) => Poll::Ready(Ok(is_there)),
             Ok(None) if slot.broken_by.is_some() => Poll::Ready(Err(Broken)),
@@ -105,14 +115,6 @@ impl Stream {
         }
     }
 
-    /// The next piece, if it has arrived.
-    pub(crate) fn data_now(&self) -> Option<Result<Bytes, Broken>> {
-        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(next) => next,
-            Poll::Pending => None,
-        }
-    }
-
     /// The content that has come, if nothing follows it and it is no longer than `len_max`.
     pub(crate) fn take_last(&self, len_max: usize) -> Option<Bytes> {
         let is_ready = self.poll_content(&mut Context::from_waker(Waker::noop()));
@@ -121,7 +123,7 @@ impl Stream {
         }
         let state = &mut *self.link.state.borrow_mut();
         let slot = state.slots.get_mut(&self.id)?;
-        let is_last = slot.has_end && slot.unread.is_empty() && slot.trailers.is_empty();
+        let is_last = slot.is_whole() && slot.trailers.is_empty();
         let is_short = slot.content.as_ref().is_some_and(|content| content.len() <= len_max);
         if is_last && is_short { slot.content.take() } else { None }
     }
@@ -129,17 +131,18 @@ impl Stream {
     /// Whether neither content nor trailers follow.
     pub(crate) fn is_end(&self) -> bool {
         let state = self.link.state.borrow();
-        state.slots.get(&self.id).is_some_and(|slot| {
-            slot.has_end && slot.unread.is_empty() && slot.content.is_none() && slot.trailers.is_empty()
-        })
+        state
+            .slots
+            .get(&self.id)
+            .is_some_and(|slot| slot.is_whole() && slot.content.is_none() && slot.trailers.is_empty())
     }
 
     // === Sending ===
 
     /// Sends the head of a response, interim or final; `end` where nothing follows it.
     pub(crate) fn respond(&self, status: u16, head: &[u8], end: bool) -> Result<(), Broken> {
-        self.with(|slot, quinn| {
-            h3::write_response(status, lines(head), &mut slot.out);
+        self.with_encoder(|slot, encoder, quinn| {
+            h3::write_response(encoder, number(self.id), status, lines(head), &mut slot.out);
             slot.ends_after_out |= end;
             slot.flush(quinn, self.id);
         })
@@ -180,12 +183,12 @@ impl Stream {
 
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
     pub(crate) fn finish(&self, trailers: &[u8]) -> Result<(), Broken> {
-        self.with(|slot, quinn| {
+        self.with_encoder(|slot, encoder, quinn| {
             if slot.announced > 0 {
                 return Err(Broken);
             }
             if !trailers.is_empty() {
-                h3::write_trailers(lines(trailers), &mut slot.out);
+                h3::write_trailers(encoder, number(self.id), lines(trailers), &mut slot.out);
             }
             slot.ends_after_out = true;
             slot.flush(quinn, self.id);
@@ -304,12 +307,6 @@ impl Drop for Stream {
         // The response is whole, and the rest of the request is not needed (RFC 9114 section 4.1).
         let code = if slot.has_finished { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
         reset(&self.link, state, self.id, code);
-        state.slots.remove(&self.id);
-    }
-}
-
-fn remember(place: &mut Option<Waker>, cx: &Context<'_>) {
-    if !place.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-        *place = Some(cx.waker().clone());
+        state.remove(self.id);
     }
 }

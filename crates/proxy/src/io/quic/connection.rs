@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use quinn_proto::{ConnectionEvent, ConnectionHandle, EndpointEvent, Event, Transmit};
+use quinn_proto::{ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event, Transmit, VarInt};
 use reactor::Timer;
 
 use super::endpoint::Endpoint;
+use crate::io::wakers::remember;
 use crate::limits::{QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_SENDS_PER_TURN_MAX};
 
 /// A connection. Its driver is the task that polls it; other tasks use its streams and wake the driver.
@@ -74,6 +75,11 @@ impl Connection {
         act(&mut self.quinn.borrow_mut())
     }
 
+    /// Lets the client have so many request streams open from now on.
+    pub(crate) fn allow_streams(&self, count: u32) {
+        self.with(|quinn| quinn.set_max_concurrent_streams(Dir::Bi, VarInt::from_u32(count)));
+    }
+
     /// Has the driver polled.
     pub(crate) fn wake_driver(&self) {
         if let Some(driver) = &*self.driver.borrow() {
@@ -89,12 +95,7 @@ impl Connection {
     /// Receives, sends and keeps the timers, until there is an event. It never ends by itself: an event says
     /// that the connection is lost.
     pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
-        {
-            let mut driver = self.driver.borrow_mut();
-            if !driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *driver = Some(cx.waker().clone());
-            }
-        }
+        remember(&mut self.driver.borrow_mut(), cx);
         loop {
             self.exchange();
             let event = self.quinn.borrow_mut().poll();

@@ -4,46 +4,67 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use model::ListenerId;
+use observe::Counter;
 use quinn_proto::{
-    ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, EndpointConfig, EndpointEvent,
-    Incoming, ServerConfig, Transmit,
+    ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
+    EndpointEvent, Incoming, ServerConfig, Transmit,
 };
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use reactor::{Interest, UdpSocket};
-use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::mpsc;
 
 use super::connection::Connection;
-use super::ids::{Packet, SharedQuic, WorkerIds, destination_id};
-use crate::limits::{QUIC_BATCH, QUIC_RECEIVE_BUFFER_BYTES, QUIC_SEND_BUFFER_BYTES};
+use super::forwarding::{Forwarded, is_envelope};
+use super::ids::WorkerIds;
+use super::packet::{Owner, Packet};
+use super::shared::SharedQuic;
+use crate::io::tls::QuicConfigs;
+use crate::io::wakers::remember;
+use crate::limits::{QUIC_BATCH, QUIC_RESET_INTERVAL_MIN};
+use crate::worker::Worker;
 
 /// Decides on a connection that a client asks for.
 type Admit = Rc<dyn Fn(&Rc<Endpoint>, Incoming)>;
+
+/// Sees packets that belong to no connection here, before the endpoint does.
+pub(crate) trait Peek {
+    /// Takes a packet, or gives it back for the endpoint.
+    fn peek(&self, endpoint: &Rc<Endpoint>, packet: Packet) -> Option<Packet>;
+
+    /// Sets the configuration for connections that begin from now on.
+    fn configure(&self, crypto: Arc<QuicConfigs>);
+
+    /// Whether it waits for no more packets.
+    fn is_idle(&self) -> bool;
+}
 
 /// The socket, and the state that its connections share.
 pub(crate) struct Endpoint {
     listener: ListenerId,
     /// The address that the socket is bound to.
     local: SocketAddr,
-    worker: u8,
-    shared: Arc<SharedQuic>,
+    worker: Rc<Worker>,
     socket: UdpSocket,
     udp: UdpSocketState,
     quinn: RefCell<quinn_proto::Endpoint>,
     connections: RefCell<HashMap<ConnectionHandle, Weak<Connection>>>,
+    /// The clients whose packets come through other replicas.
+    forwarded: RefCell<Forwarded>,
     /// Drivers of connections that wait until the socket takes more.
     blocked: RefCell<Vec<Waker>>,
     /// Bytes of packets that are made and sent at once.
     scratch: RefCell<Vec<u8>>,
     admit: Admit,
+    /// Sees packets first that belong to no connection here, where some host is passed through.
+    peek: RefCell<Option<Rc<dyn Peek>>>,
     /// No new connections are taken.
     is_closing: Cell<bool>,
     receiver: RefCell<Option<Waker>>,
@@ -53,51 +74,38 @@ pub(crate) struct Endpoint {
 /// Bytes that the kernel may give for one receive: datagrams of one sender that it has joined.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
 
-/// Binds one worker's socket.
-pub(crate) fn bind(address: SocketAddr, only_v6: bool) -> io::Result<std::net::UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(only_v6)?;
-    }
-    // The kernel gives less than that where its own bound is lower (`net.core.rmem_max`).
-    let _ = socket.set_recv_buffer_size(QUIC_RECEIVE_BUFFER_BYTES);
-    let _ = socket.set_send_buffer_size(QUIC_SEND_BUFFER_BYTES);
-    socket.bind(&address.into())?;
-    Ok(socket.into())
-}
-
 impl Endpoint {
     /// Starts to receive.
     pub(crate) fn start(
+        worker: &Rc<Worker>,
         listener: ListenerId,
-        worker: u8,
-        shared: &Arc<SharedQuic>,
         socket: std::net::UdpSocket,
         config: Arc<ServerConfig>,
         admit: Admit,
     ) -> io::Result<Rc<Self>> {
         let local = socket.local_addr()?;
         let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        let mut endpoint = EndpointConfig::new(Arc::clone(&shared.reset_key) as _);
-        let ids = Arc::clone(shared);
-        endpoint.cid_generator(move || Box::new(WorkerIds { shared: Arc::clone(&ids), worker }));
+        let (shared, number) = (&worker.quic, worker.index());
+        let mut endpoint = EndpointConfig::new(Arc::clone(&shared.keys.reset) as _);
+        let ids = Arc::clone(shared.ids());
+        endpoint.cid_generator(move || Box::new(WorkerIds { ids: Arc::clone(&ids), worker: number }));
+        endpoint.min_reset_interval(QUIC_RESET_INTERVAL_MIN);
         let allows_discovery = !udp.may_fragment();
         let quinn = quinn_proto::Endpoint::new(Arc::new(endpoint), Some(config), allows_discovery, None);
-        let mailbox = shared.open_mailbox(listener, local, worker);
+        let mailbox = shared.open_mailbox(listener, local, number);
         let endpoint = Rc::new(Self {
             listener,
             local,
-            worker,
-            shared: Arc::clone(shared),
+            worker: Rc::clone(worker),
             socket: UdpSocket::from_std(socket)?,
             udp,
             quinn: RefCell::new(quinn),
             connections: RefCell::default(),
+            forwarded: RefCell::default(),
             blocked: RefCell::default(),
             scratch: RefCell::default(),
             admit,
+            peek: RefCell::default(),
             is_closing: Cell::new(false),
             receiver: RefCell::default(),
             has_ended: Cell::new(false),
@@ -109,6 +117,23 @@ impl Endpoint {
     /// The address that the socket is bound to.
     pub(crate) fn local(&self) -> SocketAddr {
         self.local
+    }
+
+    pub(super) fn shared(&self) -> &SharedQuic {
+        &self.worker.quic
+    }
+
+    pub(super) fn forwarded(&self) -> &RefCell<Forwarded> {
+        &self.forwarded
+    }
+
+    pub(super) fn count(&self, counter: Counter) {
+        self.worker.recorder.borrow().count(counter);
+    }
+
+    /// The time since 1970.
+    pub(super) fn unix(&self) -> Duration {
+        self.worker.clock.unix()
     }
 
     /// Takes no more connections. The socket is closed when the last one has ended.
@@ -132,7 +157,7 @@ impl Endpoint {
         self.quinn.borrow_mut().set_server_config(Some(config));
     }
 
-    fn wake_receiver(&self) {
+    pub(crate) fn wake_receiver(&self) {
         if let Some(receiver) = &*self.receiver.borrow() {
             receiver.wake_by_ref();
         }
@@ -211,19 +236,57 @@ impl Endpoint {
     }
 
     fn take_received(self: &Rc<Self>, now: Instant, meta: &RecvMeta, datagram: &[u8]) {
-        let ecn = meta.ecn.and_then(|ecn| quinn_proto::EcnCodepoint::from_bits(ecn as u8));
-        let packet = Packet { remote: meta.addr, local: meta.dst_ip, ecn, bytes: BytesMut::from(datagram) };
-        let owner = destination_id(datagram).and_then(|id| self.shared.worker_of(id));
-        match owner {
-            Some(owner) if owner != self.worker => {
-                self.shared.hand_over(self.listener, self.local, owner, packet);
-            }
-            _ => self.take(now, packet),
+        if is_envelope(datagram) {
+            return self.take_forwarded(now, meta, datagram);
+        }
+        let ecn = meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
+        let (remote, local) = (meta.addr, meta.dst_ip);
+        let packet = || Packet { remote, local, ecn, bytes: BytesMut::from(datagram), via: None };
+        match self.shared().owner_of(datagram) {
+            Owner::Worker(owner) => self.give(now, owner, packet()),
+            Owner::Replica(replica) => self.forward(replica, meta, datagram),
+            Owner::Nobody => self.take_unknown(now, packet()),
         }
     }
 
+    /// Gives a packet to the worker that has its connection.
+    pub(super) fn give(self: &Rc<Self>, now: Instant, owner: u32, packet: Packet) {
+        if owner == self.worker.index() {
+            return self.take_own(now, packet);
+        }
+        let is_taken = self.shared().hand_over(self.listener, self.local, owner, packet);
+        self.count(if is_taken { Counter::QuicToWorker } else { Counter::QuicForwardFull });
+    }
+
+    /// Takes a packet that no connection here has, or that begins one.
+    fn take_unknown(self: &Rc<Self>, now: Instant, packet: Packet) {
+        let left = match self.peek() {
+            Some(peek) => peek.peek(self, packet),
+            None => Some(packet),
+        };
+        if let Some(packet) = left {
+            self.take(now, packet);
+        }
+    }
+
+    /// Takes a packet that another worker has handed over.
+    fn take_handed_over(self: &Rc<Self>, packet: Packet) {
+        let is_unknown = || self.shared().owner_of(&packet.bytes) == Owner::Nobody;
+        if self.peek.borrow().is_some() && is_unknown() {
+            self.take_unknown(clock::instant(), packet);
+        } else {
+            self.take_own(clock::instant(), packet);
+        }
+    }
+
+    /// Takes a packet of one of the connections here.
+    fn take_own(self: &Rc<Self>, now: Instant, packet: Packet) {
+        self.forwarded.borrow_mut().note(packet.remote, packet.via, now);
+        self.take(now, packet);
+    }
+
     fn take(self: &Rc<Self>, now: Instant, packet: Packet) {
-        let Packet { remote, local, ecn, bytes } = packet;
+        let Packet { remote, local, ecn, bytes, via: _ } = packet;
         let mut buffer = Vec::new();
         let event = self.quinn.borrow_mut().handle(now, remote, local, ecn, bytes, &mut buffer);
         match event {
@@ -239,6 +302,47 @@ impl Endpoint {
         let connection = self.connections.borrow().get(&handle).and_then(Weak::upgrade);
         if let Some(connection) = connection {
             connection.receive(event);
+        }
+    }
+
+    // === For what is passed through ===
+
+    pub(crate) fn peek(&self) -> Option<Rc<dyn Peek>> {
+        self.peek.borrow().clone()
+    }
+
+    pub(crate) fn set_peek(&self, peek: Option<Rc<dyn Peek>>) {
+        *self.peek.borrow_mut() = peek;
+        self.wake_receiver();
+    }
+
+    /// Takes a packet that is not passed through.
+    pub(crate) fn take_here(self: &Rc<Self>, packet: Packet) {
+        self.take(clock::instant(), packet);
+    }
+
+    /// Sends an endpoint's datagram to a client.
+    pub(crate) fn send_to_client(&self, client: SocketAddr, from: Option<IpAddr>, bytes: &[u8]) {
+        self.send_plain(client, from, None, bytes);
+    }
+
+    /// Notes that the packets of a client are passed through here, or no more.
+    pub(crate) fn set_passing(&self, client: SocketAddr, is_here: bool) {
+        let worker = if is_here { Some(self.worker.index()) } else { None };
+        self.shared().set_passing(self.listener, client, worker);
+    }
+
+    /// Gives a packet to another worker that passes the packets of its client through. The packet is returned
+    /// where there is none.
+    pub(crate) fn give_to_passing(&self, packet: Packet) -> Option<Packet> {
+        let worker = self.shared().passing(self.listener, packet.remote);
+        match worker.filter(|worker| *worker != self.worker.index()) {
+            Some(worker) => {
+                let is_taken = self.shared().hand_over(self.listener, self.local, worker, packet);
+                self.count(if is_taken { Counter::QuicToWorker } else { Counter::QuicForwardFull });
+                None
+            }
+            None => Some(packet),
         }
     }
 
@@ -288,7 +392,30 @@ impl Endpoint {
         let _ = self.try_send(transmit, bytes);
     }
 
+    /// Sends a datagram as it is. It may be lost.
+    pub(super) fn send_plain(
+        &self,
+        destination: SocketAddr,
+        src_ip: Option<IpAddr>,
+        ecn: Option<EcnCodepoint>,
+        bytes: &[u8],
+    ) {
+        let datagram = quinn_udp::Transmit {
+            destination,
+            ecn: ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
+            contents: bytes,
+            segment_size: None,
+            src_ip,
+        };
+        let _ = self
+            .socket
+            .try_io(Interest::WRITABLE, || self.udp.try_send(UdpSockRef::from(&self.socket), &datagram));
+    }
+
     fn try_send(&self, transmit: &Transmit, bytes: &[u8]) -> io::Result<()> {
+        if self.send_via(transmit, bytes) {
+            return Ok(());
+        }
         let datagrams = quinn_udp::Transmit {
             destination: transmit.destination,
             ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
@@ -307,7 +434,14 @@ impl Endpoint {
     }
 
     fn is_over(&self) -> bool {
-        self.is_closing.get() && self.connections.borrow().is_empty()
+        let is_passing = self.peek.borrow().as_ref().is_some_and(|peek| !peek.is_idle());
+        self.is_closing.get() && self.connections.borrow().is_empty() && !is_passing
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared().leave(self.local, self.worker.index());
     }
 }
 
@@ -315,15 +449,10 @@ impl Endpoint {
 async fn receive(endpoint: Rc<Endpoint>, mut mailbox: mpsc::Receiver<Packet>) {
     let mut space = vec![0; QUIC_BATCH * RECEIVED_BYTES_MAX];
     poll_fn(|cx| {
-        {
-            let mut receiver = endpoint.receiver.borrow_mut();
-            if !receiver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-                *receiver = Some(cx.waker().clone());
-            }
-        }
+        remember(&mut endpoint.receiver.borrow_mut(), cx);
         endpoint.poll_unblock(cx);
         while let Poll::Ready(Some(packet)) = mailbox.poll_recv(cx) {
-            endpoint.take(clock::instant(), packet);
+            endpoint.take_handed_over(packet);
         }
         // An error is about a datagram that was sent, or about memory: the next event is waited for.
         while let Poll::Ready(Err(error)) = endpoint.poll_receive(cx, &mut space) {

@@ -1,137 +1,143 @@
-//! The keys that the workers of a process share, connection ids, and the packets that one worker hands to
-//! another.
+//! Connection ids, in the form of QUIC-LB (draft-ietf-quic-load-balancers): one octet with the number of the
+//! configuration, and a block of AES that holds the replica's name and a nonce.
+//!
+//! The worker is not written in an id. It follows from a hash of the encrypted block whose key is the
+//! process's own: an id is drawn until the hash is its worker's number. A filter of the kernel can compute
+//! that hash ([`steering`](super::steering)), and can decrypt nothing.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aws_lc_rs::aead::quic::{AES_128, HeaderProtectionKey};
-use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
-use aws_lc_rs::hmac::{HMAC_SHA256, Key};
+use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey};
 use aws_lc_rs::rand::fill;
-use bytes::BytesMut;
-use model::ListenerId;
-use parking_lot::Mutex;
-use quinn_proto::{ConnectionId, ConnectionIdGenerator, EcnCodepoint, InvalidCid};
-use tokio::sync::mpsc;
+use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 
-use crate::limits::QUIC_HANDED_OVER_MAX;
+/// The name of a replica in its connection ids.
+pub(super) type ServerId = [u8; SERVER_ID_BYTES];
 
-/// The keys and mailboxes that the workers of a process share for QUIC.
-pub(crate) struct SharedQuic {
-    /// Signs the tokens of stateless resets.
-    pub(super) reset_key: Arc<Key>,
-    /// Encrypts the tokens of Retry packets.
-    pub(super) token_key: Arc<Prk>,
-    id_key: HeaderProtectionKey,
-    mailboxes: Mutex<HashMap<(ListenerId, SocketAddr), Workers>>,
+const SERVER_ID_BYTES: usize = 8;
+pub(super) const BLOCK_BYTES: usize = 16;
+pub(super) const ID_BYTES: usize = 1 + BLOCK_BYTES;
+const KEY_BYTES: usize = 16;
+/// The highest three bits of the first octet are the number of the configuration, which is 0.
+const CONFIGURATION_BITS: u8 = 0b1110_0000;
+/// Ids that are drawn for one worker, for each worker that there is: one in 10^27 is still another worker's,
+/// whose packets are handed over.
+const DRAWS_PER_WORKER: u32 = 64;
+
+/// Numbers with which the hash multiplies the words of a block.
+pub(super) type Spread = [u32; BLOCK_BYTES / 4];
+
+/// Makes and reads connection ids.
+pub(super) struct Ids {
+    encrypting: EncryptingKey,
+    decrypting: DecryptingKey,
+    spread: Spread,
+    own: ServerId,
+    workers: u32,
 }
 
-/// The mailboxes of the workers of a listener, by their numbers.
-type Workers = HashMap<u8, mpsc::Sender<Packet>>;
+impl Ids {
+    /// `key` is that of the blocks, `hash_key` that of the hash, and `own` the name of this replica.
+    pub(super) fn new(
+        key: &[u8; 2 * KEY_BYTES],
+        hash_key: [u8; BLOCK_BYTES],
+        own: ServerId,
+        workers: u32,
+    ) -> io::Result<Self> {
+        let unbound = || {
+            let key = UnboundCipherKey::new(&AES_128, &key[..KEY_BYTES]);
+            key.map_err(|_| io::Error::other("no key for connection ids"))
+        };
+        let error = |_| io::Error::other("no cipher for connection ids");
+        Ok(Self {
+            encrypting: EncryptingKey::ecb(unbound()?).map_err(error)?,
+            decrypting: DecryptingKey::ecb(unbound()?).map_err(error)?,
+            // An even factor would leave some bits of its word out.
+            spread: words(&hash_key).map(|word| word | 1),
+            own,
+            workers: workers.max(1),
+        })
+    }
 
-/// A packet that has come to another worker than the connection's.
-pub(crate) struct Packet {
-    pub(super) remote: SocketAddr,
-    pub(super) local: Option<std::net::IpAddr>,
-    pub(super) ecn: Option<EcnCodepoint>,
-    pub(super) bytes: BytesMut,
-}
+    pub(super) fn own(&self) -> ServerId {
+        self.own
+    }
 
-/// An id is a nonce, the worker's number and check bytes, the latter two hidden by a mask that the nonce and
-/// the key determine.
-const NONCE_BYTES: usize = 7;
-const CHECK_BYTES: usize = 2;
-pub(super) const ID_BYTES: usize = NONCE_BYTES + 1 + CHECK_BYTES;
-const KEY_BYTES: usize = 32;
-const ID_KEY_BYTES: usize = 16;
-/// Bytes of which a mask is computed (RFC 9001 section 5.4.3).
-const SAMPLE_BYTES: usize = 16;
+    pub(super) fn spread(&self) -> Spread {
+        self.spread
+    }
 
-impl SharedQuic {
-    /// New keys. Fails without a source of randomness.
-    pub(crate) fn new() -> io::Result<Arc<Self>> {
-        let mut reset = [0; KEY_BYTES];
-        let mut token = [0; KEY_BYTES];
-        let mut id = [0; ID_KEY_BYTES];
-        for key in [&mut reset[..], &mut token, &mut id] {
-            fill(key).map_err(|_| io::Error::other("no randomness for the keys of QUIC"))?;
+    pub(super) fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// The worker that the hash of a block names.
+    fn worker(&self, block: &[u8; BLOCK_BYTES]) -> u32 {
+        let products = words(block).into_iter().zip(self.spread).map(|(word, by)| word.wrapping_mul(by));
+        (products.fold(0, u32::wrapping_add) >> HASH_SHIFT) % self.workers
+    }
+
+    /// The name of the replica whose connection an id is, and the worker if it is this one. Ids that nobody
+    /// has made have names that no replica has.
+    pub(super) fn read(&self, id: &[u8]) -> Option<(ServerId, u32)> {
+        let (first, block) = id.split_first()?;
+        let block = block.first_chunk::<BLOCK_BYTES>().filter(|_| id.len() == ID_BYTES)?;
+        if first & CONFIGURATION_BITS != 0 {
+            return None;
         }
-        let id_key = HeaderProtectionKey::new(&AES_128, &id)
-            .map_err(|_| io::Error::other("no key for connection ids"))?;
-        Ok(Arc::new(Self {
-            reset_key: Arc::new(Key::new(HMAC_SHA256, &reset)),
-            token_key: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&token)),
-            id_key,
-            mailboxes: Mutex::default(),
-        }))
+        let mut plain = *block;
+        self.decrypting.decrypt(&mut plain, DecryptionContext::None).ok()?;
+        Some((*plain.first_chunk()?, self.worker(block)))
     }
 
-    /// The mask of a nonce.
-    fn mask(&self, nonce: [u8; NONCE_BYTES]) -> [u8; 1 + CHECK_BYTES] {
-        let mut sample = [0; SAMPLE_BYTES];
-        sample[..NONCE_BYTES].copy_from_slice(&nonce);
-        // It fails for samples of another length only.
-        let mask = self.id_key.new_mask(&sample).unwrap_or_default();
-        [mask[0], mask[1], mask[2]]
-    }
-
-    /// The worker whose connection an id is; none if the id is not one of this process.
-    pub(super) fn worker_of(&self, id: &[u8]) -> Option<u8> {
-        let (nonce, hidden) = id.split_first_chunk::<NONCE_BYTES>()?;
-        let mask = self.mask(*nonce);
-        let [worker, check @ ..] = <[u8; 1 + CHECK_BYTES]>::try_from(hidden).ok()?;
-        (check == mask[1..]).then_some(worker ^ mask[0])
-    }
-
-    fn id(&self, worker: u8) -> ConnectionId {
+    fn make(&self, worker: u32) -> ConnectionId {
         let mut id = [0; ID_BYTES];
+        let mut nonce = [0; 1 + BLOCK_BYTES - SERVER_ID_BYTES];
         // Without randomness no handshake succeeds.
-        let _ = fill(&mut id[..NONCE_BYTES]);
-        if let Some((nonce, hidden)) = id.split_first_chunk_mut::<NONCE_BYTES>() {
-            hidden.copy_from_slice(&self.mask(*nonce));
-            hidden[0] ^= worker;
+        let _ = fill(&mut nonce);
+        let [first, nonce @ ..] = nonce;
+        id[0] = first & !CONFIGURATION_BITS;
+        let nonce = u64::from_be_bytes(nonce);
+        for draw in 0..DRAWS_PER_WORKER * self.workers {
+            let mut block = [0; BLOCK_BYTES];
+            block[..SERVER_ID_BYTES].copy_from_slice(&self.own);
+            block[SERVER_ID_BYTES..].copy_from_slice(&nonce.wrapping_add(draw.into()).to_be_bytes());
+            // It fails for lengths only that are no multiple of a block's.
+            let _ = self.encrypting.encrypt(&mut block);
+            id[1..].copy_from_slice(&block);
+            if self.worker(&block) == worker {
+                break;
+            }
         }
         ConnectionId::new(&id)
     }
+}
 
-    /// Opens the mailbox of a worker for the packets of a socket's address.
-    pub(super) fn open_mailbox(
-        &self,
-        listener: ListenerId,
-        address: SocketAddr,
-        worker: u8,
-    ) -> mpsc::Receiver<Packet> {
-        let (sender, receiver) = mpsc::channel(QUIC_HANDED_OVER_MAX);
-        self.mailboxes.lock().entry((listener, address)).or_default().insert(worker, sender);
-        receiver
-    }
+/// The hash is the upper half of a sum: its lower bits depend on the lower bits of the words alone.
+pub(super) const HASH_SHIFT: u32 = 16;
 
-    /// Hands a packet over to its worker. One for which there is no room is lost, as packets are.
-    pub(super) fn hand_over(&self, listener: ListenerId, address: SocketAddr, worker: u8, packet: Packet) {
-        let mailboxes = self.mailboxes.lock();
-        let sender = mailboxes.get(&(listener, address)).and_then(|of_address| of_address.get(&worker));
-        if let Some(sender) = sender {
-            let _ = sender.try_send(packet);
-        }
-    }
+fn words(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_BYTES / 4] {
+    let (words, _) = block.as_chunks::<4>();
+    std::array::from_fn(|at| words.get(at).map_or(0, |word| u32::from_be_bytes(*word)))
 }
 
 /// Makes the connection ids of a worker.
 pub(super) struct WorkerIds {
-    pub(super) shared: Arc<SharedQuic>,
-    pub(super) worker: u8,
+    pub(super) ids: Arc<Ids>,
+    pub(super) worker: u32,
 }
 
 impl ConnectionIdGenerator for WorkerIds {
     fn generate_cid(&mut self) -> ConnectionId {
-        self.shared.id(self.worker)
+        self.ids.make(self.worker)
     }
 
+    /// Whether an id is one of this worker's. Packets with others get no stateless reset: their connections
+    /// may be alive elsewhere, and would end by it (RFC 9000 section 21.11).
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
-        match self.shared.worker_of(id) {
-            Some(worker) if worker == self.worker => Ok(()),
+        match self.ids.read(id) {
+            Some((server, worker)) if server == self.ids.own() && worker == self.worker => Ok(()),
             _ => Err(InvalidCid),
         }
     }
@@ -161,24 +167,39 @@ pub(super) fn destination_id(packet: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
+    fn ids(own: u8, workers: u32) -> Arc<Ids> {
+        Arc::new(Ids::new(&[7; 2 * KEY_BYTES], [9; BLOCK_BYTES], [own; SERVER_ID_BYTES], workers).unwrap())
+    }
+
     #[test]
     fn an_id_tells_its_worker_and_no_other_id_does() {
-        let (ours, others) = (SharedQuic::new().unwrap(), SharedQuic::new().unwrap());
-        let mut seen = 0;
-        for worker in 0..=255 {
-            let id = WorkerIds { shared: Arc::clone(&ours), worker }.generate_cid();
-            assert_eq!(ours.worker_of(&id), Some(worker));
-            assert!(WorkerIds { shared: Arc::clone(&ours), worker }.validate(&id).is_ok());
-            seen += usize::from(others.worker_of(&id).is_some());
+        let (ours, others) = (ids(1, 256), ids(2, 256));
+        for worker in 0..256 {
+            let mut generator = WorkerIds { ids: Arc::clone(&ours), worker };
+            let id = generator.generate_cid();
+            assert_eq!(ours.read(&id), Some((ours.own(), worker)));
+            assert!(generator.validate(&id).is_ok());
+            let another = WorkerIds { ids: Arc::clone(&ours), worker: (worker + 1) % 256 };
+            assert!(another.validate(&id).is_err());
+            assert!(WorkerIds { ids: Arc::clone(&others), worker }.validate(&id).is_err());
             for at in 0..ID_BYTES {
                 let mut changed = id.to_vec();
-                changed[at] ^= 1;
-                seen += usize::from(at != NONCE_BYTES && ours.worker_of(&changed).is_some());
+                changed[at] ^= 0x80;
+                assert!(generator.validate(&ConnectionId::new(&changed)).is_err(), "octet {at}");
             }
-            assert_eq!(ours.worker_of(&id[1..]), None);
+            assert_eq!(ours.read(&id[1..]), None);
         }
-        // One in 65,536 passes the check by chance.
-        assert!(seen <= 2, "{seen}");
+    }
+
+    #[test]
+    fn ids_of_one_worker_have_nothing_in_common_but_their_configuration() {
+        let mut generator = WorkerIds { ids: ids(1, 4), worker: 1 };
+        let ids: Vec<_> = (0..64).map(|_| generator.generate_cid().to_vec()).collect();
+        for at in 1..ID_BYTES {
+            let values: std::collections::HashSet<u8> = ids.iter().map(|id| id[at]).collect();
+            assert!(values.len() > 16, "octet {at} has {} values", values.len());
+        }
+        assert!(ids.iter().all(|id| id[0] & CONFIGURATION_BITS == 0));
     }
 
     #[test]

@@ -2,19 +2,43 @@
 //! system calls, in batches, and the worker's event loop calls both.
 //!
 //! An [`Endpoint`] is one UDP socket of one worker. It gives each [`Connection`] the packets that are its
-//! own; a connection's driver, a task, sends and keeps its timers. A connection id says, encrypted, which
-//! worker has the connection: a packet that the kernel gives to another one, since the client's address has
-//! changed, is handed over.
+//! own; a connection's driver, a task, sends and keeps its timers. A connection stays with its worker and its
+//! replica, whatever address its client sends from:
+//!
+//! ```text
+//! ids         connection ids, which name the replica, encrypted, and by a hash the worker
+//! steering    the filter by which the kernel gives a packet to the worker that its id names
+//! shared      what all workers share; packets that one worker hands to another
+//! initial     the frames of packets whose connections are passed through
+//! forwarding  packets that come to another replica than their connection's: their form, the way back
+//! elsewhere   the same on an endpoint: sent and taken
+//! packet      a packet, how it came, and the owner of its connection
+//! keys        the keys, of this process or of all replicas
+//! tokens      tokens for later connections
+//! transport   the bounds of a connection
+//! ```
 //!
 //! Never in here: HTTP, certificates.
 
 mod connection;
+mod elsewhere;
 mod endpoint;
+mod forwarding;
 mod ids;
+mod initial;
+mod keys;
+mod packet;
+mod shared;
+mod socket;
+mod steering;
+mod tokens;
 mod transport;
 
 pub(crate) use connection::Connection;
-pub(crate) use endpoint::{Endpoint, bind};
-pub(crate) use ids::SharedQuic;
+pub(crate) use endpoint::{Endpoint, Peek};
+pub(crate) use initial::frames;
+pub(crate) use keys::CommonSecret;
+pub(crate) use packet::Packet;
 pub(crate) use quinn_proto::{Incoming, ServerConfig, StreamId};
+pub(crate) use shared::SharedQuic;
 pub(crate) use transport::{idle_timeout, server_config};

@@ -6,11 +6,12 @@ use std::time::Duration;
 use model::Settings;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
-use super::ids::SharedQuic;
+use super::shared::SharedQuic;
 use crate::io::tls::QuicConfigs;
 use crate::limits::{
     HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, QUIC_IDLE_TIMEOUT_MIN,
-    QUIC_INCOMING_BYTES_MAX, QUIC_INCOMING_MAX, QUIC_UNACKNOWLEDGED_BYTES_MAX, QUIC_UNI_STREAMS_MAX,
+    QUIC_INCOMING_BYTES_MAX, QUIC_INCOMING_MAX, QUIC_STREAMS_FIRST, QUIC_TOKEN_LIFETIME, QUIC_TOKENS_SENT,
+    QUIC_UNACKNOWLEDGED_BYTES_MAX, QUIC_UNI_STREAMS_MAX,
 };
 
 /// Time without a packet of the client after which a connection is gone.
@@ -26,20 +27,25 @@ pub(crate) fn server_config(
 ) -> Arc<ServerConfig> {
     let mut transport = TransportConfig::default();
     transport
-        .max_concurrent_bidi_streams(VarInt::from_u32(settings.client.http2_streams_max))
+        .max_concurrent_bidi_streams(VarInt::from_u32(
+            settings.client.http2_streams_max.min(QUIC_STREAMS_FIRST),
+        ))
         .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS_MAX))
         .stream_receive_window(VarInt::from_u32(HTTP2_STREAM_WINDOW_BYTES_MAX))
         .receive_window(VarInt::from_u32(HTTP2_CONNECTION_WINDOW_BYTES))
         .send_window(QUIC_UNACKNOWLEDGED_BYTES_MAX)
         .max_idle_timeout(IdleTimeout::try_from(idle_timeout(settings)).ok())
         .datagram_receive_buffer_size(None);
-    let mut config = ServerConfig::new(crypto, Arc::clone(&shared.token_key) as _);
+    let mut config = ServerConfig::new(crypto, Arc::clone(&shared.keys.token) as _);
     config
         .transport_config(Arc::new(transport))
         .max_incoming(QUIC_INCOMING_MAX)
         .incoming_buffer_size(QUIC_INCOMING_BYTES_MAX / 64)
         .incoming_buffer_size_total(QUIC_INCOMING_BYTES_MAX);
-    // No tokens for later connections: a client's address is validated by Retry where there is need.
-    config.validation_token.sent(0);
+    config
+        .validation_token
+        .sent(QUIC_TOKENS_SENT)
+        .lifetime(QUIC_TOKEN_LIFETIME)
+        .log(Arc::clone(&shared.used_tokens) as _);
     Arc::new(config)
 }

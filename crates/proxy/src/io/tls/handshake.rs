@@ -12,7 +12,7 @@ use rustls::{AlertDescription, Error};
 use super::client::ClientTls;
 use super::handshake_limiter::Entry;
 use super::negotiation::Negotiation;
-use super::server_configs::{Selection, ServerConfigs};
+use super::server_configs::{CHALLENGE_PROTOCOL, Selection, ServerConfigs};
 use super::session::{Handshake, Session};
 use crate::io::buffer::Buffer;
 
@@ -47,7 +47,11 @@ pub(crate) async fn accept(
     };
     entry.pass().await;
     let name = hello.accepted.client_hello().server_name().map(Box::<str>::from);
-    let Some(selection) = server_configs.and_then(|configs| configs.select(name.as_deref())) else {
+    let is_challenge = is_challenge(&hello.accepted);
+    let challenge =
+        server_configs.filter(|_| is_challenge).and_then(|configs| configs.challenge(name.as_deref()));
+    let select = || server_configs.and_then(|configs| configs.select(name.as_deref()));
+    let Some(selection) = challenge.or_else(select) else {
         // Best effort: the connection is closed in any case.
         let _ = stream.try_write(&UNRECOGNIZED_NAME);
         return Err(Refused::Failed(Reason::UnknownServerName));
@@ -57,6 +61,14 @@ pub(crate) async fn accept(
     let client = ClientTls::new(handshake.facts(), name, selection);
     let session = handshake.finish().map_err(|error| Refused::Failed(reason(&error)))?;
     Ok((session, Box::new(client)))
+}
+
+/// Whether an authority verifies who serves the host.
+fn is_challenge(hello: &Accepted) -> bool {
+    let hello = hello.client_hello();
+    hello
+        .alpn()
+        .is_some_and(|mut offered| offered.next() == Some(CHALLENGE_PROTOCOL) && offered.next().is_none())
 }
 
 /// A whole `ClientHello`.

@@ -5,8 +5,10 @@
 
 use std::any::Any;
 use std::io::Cursor;
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use model::HostTls;
 use observe::Reason;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{
@@ -34,6 +36,8 @@ pub(crate) struct QuicConfigs {
     configs: Arc<ServerConfigs>,
     /// The keys of packets before there is a session.
     initial: Arc<QuicServerConfig>,
+    /// The client's address and what it is promised, for the handshake of one client.
+    binding: Option<Box<[u8]>>,
 }
 
 /// A handshake inside of QUIC, and the keys that it has led to.
@@ -43,6 +47,7 @@ struct QuicSession {
     version: u32,
     /// Our transport parameters, as the extension has them.
     parameters: Vec<u8>,
+    binding: Option<Box<[u8]>>,
     stage: Stage,
 }
 
@@ -60,6 +65,8 @@ struct Begun {
     host: Option<Arc<HostTable>>,
     next_secrets: Option<Secrets>,
     is_known: bool,
+    /// Requests are taken before the handshake is complete.
+    takes_early_data: bool,
 }
 
 /// No certificate: a configuration with this one is asked for keys of Initial packets only.
@@ -81,7 +88,30 @@ impl QuicConfigs {
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(NoCertificate));
         let initial = Arc::new(QuicServerConfig::try_from(config).ok()?);
-        Some(Arc::new(Self { configs, initial }))
+        Some(Arc::new(Self { configs, initial, binding: None }))
+    }
+
+    /// TLS of the host for a server name, or for none, if it is passed through.
+    pub(crate) fn passthrough(&self, name: Option<&[u8]>) -> Option<&Arc<HostTls>> {
+        self.configs.passthrough(name)
+    }
+
+    /// The same for a client at an address, which is promised these bounds of streams and heads. None where
+    /// no host takes early data, so that this makes no difference.
+    pub(crate) fn for_client(&self, address: IpAddr, promises: [u64; 2]) -> Option<Arc<Self>> {
+        if !self.configs.has_early_data() {
+            return None;
+        }
+        let address = match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let mut binding = address.octets().to_vec();
+        for promise in promises {
+            binding.extend(promise.to_be_bytes());
+        }
+        let (configs, initial) = (Arc::clone(&self.configs), Arc::clone(&self.initial));
+        Some(Arc::new(Self { configs, initial, binding: Some(binding.into()) }))
     }
 }
 
@@ -106,6 +136,7 @@ impl crypto::ServerConfig for QuicConfigs {
             initial: Arc::clone(&self.initial),
             version,
             parameters: bytes,
+            binding: self.binding.clone(),
             stage: Stage::Hello(Vec::new()),
         })
     }
@@ -143,7 +174,12 @@ impl QuicSession {
         let Some(Selection { server_config, host }) = selection else {
             return Err(fault(AlertDescription::UnrecognisedName, "the name is not served over HTTP/3"));
         };
-        let config = server_config.quic().map_err(|error| {
+        let binding = self.binding.as_deref().filter(|_| server_config.takes_early_data());
+        let config = match binding {
+            Some(binding) => server_config.quic_with_early_data(binding),
+            None => server_config.quic(),
+        };
+        let config = config.map_err(|error| {
             tracing::warn!(%error, "a handshake over QUIC cannot be answered");
             fault(AlertDescription::InternalError, "no configuration")
         })?;
@@ -156,6 +192,7 @@ impl QuicSession {
             host: host.cloned(),
             next_secrets: None,
             is_known: false,
+            takes_early_data: binding.is_some(),
         });
         begun.read(hello)?;
         self.stage = Stage::Begun(begun);
@@ -164,6 +201,10 @@ impl QuicSession {
 }
 
 impl Begun {
+    fn has_early_keys(&self) -> bool {
+        self.takes_early_data && self.connection.zero_rtt_keys().is_some()
+    }
+
     fn read(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
         self.connection.read_hs(bytes).map_err(|error| {
             let alert = self.connection.alert().unwrap_or(AlertDescription::InternalError);
@@ -181,9 +222,10 @@ impl crypto::Session for QuicSession {
         }
     }
 
-    /// A [`ClientTls`] once the handshake is complete.
+    /// A [`ClientTls`] once the handshake is complete, or the client's early data is taken.
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let begun = self.begun().filter(|begun| !begun.connection.is_handshaking())?;
+        let begun =
+            self.begun().filter(|begun| !begun.connection.is_handshaking() || begun.has_early_keys())?;
         let selection = Selection { server_config: &begun.server_config, host: begun.host.as_ref() };
         Some(Box::new(ClientTls::new(&begun.connection, begun.server_name.clone(), selection)))
     }
@@ -193,8 +235,8 @@ impl crypto::Session for QuicSession {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        // No configuration allows early data.
-        None
+        let keys = self.begun().filter(|begun| begun.takes_early_data)?.connection.zero_rtt_keys()?;
+        Some((Box::new(keys.header), Box::new(keys.packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {

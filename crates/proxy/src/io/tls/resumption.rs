@@ -114,6 +114,41 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// The same for sessions that may be resumed with early data: a client may rely on what it was promised
+    /// then, and has to ask from the same address.
+    pub(super) fn bound_to(self, binding: &[u8]) -> Self {
+        let mut digest = Context::new(&SHA256);
+        digest.update(&self.0);
+        digest.update(binding);
+        let mut scope = [0; SCOPE_BYTES];
+        scope.copy_from_slice(&digest.finish().as_ref()[..SCOPE_BYTES]);
+        Self(scope)
+    }
+}
+
+/// No session is kept by the client: each is in the cache, from which it is taken once.
+#[derive(Debug)]
+pub(super) struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 // === impl StoresServerSessions ===
 
 impl StoresServerSessions for Scoped {

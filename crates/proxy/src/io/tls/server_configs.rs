@@ -22,7 +22,7 @@ use x509::Trust;
 use super::certificate::certified_key;
 use super::client_auth::Certificates;
 use super::provider::{provider, versions};
-use super::resumption::{Resumption, Scope, Scoped};
+use super::resumption::{NoTickets, Resumption, Scope, Scoped};
 use super::several::SeveralCertificates;
 use crate::limits::SESSIONS_PER_HANDSHAKE;
 
@@ -39,6 +39,7 @@ pub(crate) struct ServerConfigs {
     default: Arc<ServerConfig>,
     special: HashMap<Identity, Arc<ServerConfig>>,
     has_passthrough: bool,
+    has_early_data: bool,
 }
 
 /// The settings that hold for all hosts of a listener.
@@ -63,8 +64,12 @@ pub(crate) struct ServerConfig {
     client_auth: Option<ClientAuth>,
     /// The connection is not HTTP, so that no HTTP version is offered.
     is_stream: bool,
+    /// The handshake answers the challenge of an authority.
+    is_challenge: bool,
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
+    /// Requests are taken before the handshake is complete; none for what the settings say.
+    early_data: Option<bool>,
     config: OnceLock<Config>,
     /// The same for handshakes inside of QUIC.
     quic: OnceLock<Arc<rustls::ServerConfig>>,
@@ -88,10 +93,15 @@ struct Identity {
     is_required: bool,
     ends_handshake: bool,
     is_stream: bool,
+    is_challenge: bool,
     depth: u32,
     ciphers: Option<Vec<CipherSuite>>,
     prefer_server_ciphers: Option<bool>,
+    early_data: Option<bool>,
 }
+
+/// The protocol that an authority offers, alone, when it verifies who serves a host (RFC 8737 section 3).
+pub(super) const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 
 /// The result of selecting a host for a handshake.
 #[derive(Clone, Copy)]
@@ -144,8 +154,16 @@ impl ServerConfigs {
             if tls.shown_for.is_some() {
                 add(&HostTls { certificate: None, more_certificates: None, ..HostTls::clone(tls) });
             }
+            if let Some(certificate) = &tls.challenge {
+                let identity = Identity::of_challenge(certificate);
+                let old = kept.and_then(|old| old.special.get(&identity)).map(Arc::clone);
+                let made = || ServerConfig::of_challenge(&profile, certificate);
+                special.entry(identity).or_insert_with(|| old.unwrap_or_else(made));
+            }
         }
-        Arc::new(Self { hosts: Arc::clone(hosts), profile, default, special, has_passthrough })
+        let has_early_data = default.takes_early_data() || special.values().any(|one| one.takes_early_data());
+        let hosts = Arc::clone(hosts);
+        Arc::new(Self { hosts, profile, default, special, has_passthrough, has_early_data })
     }
 
     /// Whether the configurations are for these hosts.
@@ -156,6 +174,11 @@ impl ServerConfigs {
     /// Whether the connections of some host are passed through without being decrypted.
     pub(crate) fn has_passthrough(&self) -> bool {
         self.has_passthrough
+    }
+
+    /// Whether some host takes early data.
+    pub(super) fn has_early_data(&self) -> bool {
+        self.has_early_data
     }
 
     /// Selects the host for a server name, or for none. None if the settings refuse handshakes for names
@@ -180,6 +203,15 @@ impl ServerConfigs {
             None => self.of_host(host),
         };
         Some(Selection { server_config, host })
+    }
+
+    /// The configuration for an authority that verifies who serves a host; none unless the host has an order
+    /// in progress. Whatever else the host asks of its clients, it does not ask of the authority.
+    pub(super) fn challenge(&self, name: Option<&str>) -> Option<Selection<'_>> {
+        let host = self.hosts.find(name?.as_bytes())?;
+        let certificate = host.tls().challenge.as_ref()?;
+        let server_config = self.special.get(&Identity::of_challenge(certificate))?;
+        Some(Selection { server_config, host: Some(host) })
     }
 
     /// TLS of the host for a server name, or for none, if its connections are passed through without being
@@ -229,10 +261,16 @@ impl Identity {
             is_required: client_auth.is_some_and(|auth| auth.verify == VerifyClient::On),
             ends_handshake: client_auth.is_some_and(|auth| auth.ends_handshake),
             is_stream: tls.stream.is_some(),
+            is_challenge: false,
             depth: client_auth.map_or(0, |auth| auth.depth),
             ciphers: tls.ciphers.clone(),
             prefer_server_ciphers: tls.prefer_server_ciphers,
+            early_data: tls.early_data,
         }
+    }
+
+    fn of_challenge(certificate: &Arc<Certificate>) -> Self {
+        Self { certificate: Arc::as_ptr(certificate).addr(), is_challenge: true, ..Self::default() }
     }
 }
 
@@ -274,18 +312,29 @@ fn usable_key(certificate: &Certificate, provider: &CryptoProvider) -> Option<Ar
 
 impl ServerConfig {
     fn new(profile: &Arc<Profile>, tls: &HostTls) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(profile, tls))
+    }
+
+    fn of_challenge(profile: &Arc<Profile>, certificate: &Arc<Certificate>) -> Arc<Self> {
+        let tls = HostTls { certificate: Some(Arc::clone(certificate)), ..HostTls::default() };
+        Arc::new(Self { is_challenge: true, ..Self::of(profile, &tls) })
+    }
+
+    fn of(profile: &Arc<Profile>, tls: &HostTls) -> Self {
+        Self {
             profile: Arc::clone(profile),
             certificate: tls.certificate.clone(),
             more_certificates: tls.more_certificates.clone(),
             is_stream: tls.stream.is_some(),
+            is_challenge: false,
             client_auth: tls.client_auth.clone().filter(|auth| auth.verify != VerifyClient::Off),
             ciphers: tls.ciphers.clone(),
             prefer_server_ciphers: tls.prefer_server_ciphers,
+            early_data: tls.early_data,
             config: OnceLock::new(),
             quic: OnceLock::new(),
             trust: OnceLock::new(),
-        })
+        }
     }
 
     /// The rustls configuration, which is completed at the first call.
@@ -305,11 +354,8 @@ impl ServerConfig {
         let of_tcp = self.config()?;
         let mut config = rustls::ServerConfig::clone(&of_tcp);
         config.alpn_protocols = vec![super::quic::ALPN.to_vec()];
-        let leaf = self.leaf()?;
-        let scope = Scope::new(&leaf, self.client_auth.as_ref()).of_quic();
         let settings = &self.profile.settings;
-        let shared = Arc::clone(&self.profile.shared_tls.resumption);
-        let scoped = Arc::new(Scoped { shared, scope, timeout: settings.session_timeout });
+        let scoped = Arc::new(self.quic_sessions()?);
         if settings.session_cache {
             config.session_storage = Arc::clone(&scoped) as _;
         }
@@ -317,6 +363,32 @@ impl ServerConfig {
             config.ticketer = scoped;
         }
         Ok(Arc::clone(self.quic.get_or_init(|| Arc::new(config))))
+    }
+
+    fn quic_sessions(&self) -> Result<Scoped, Error> {
+        let scope = Scope::new(&self.leaf()?, self.client_auth.as_ref()).of_quic();
+        let shared = Arc::clone(&self.profile.shared_tls.resumption);
+        Ok(Scoped { shared, scope, timeout: self.profile.settings.session_timeout })
+    }
+
+    /// Whether requests are taken before a handshake inside of QUIC is complete. A host whose clients have to
+    /// show a certificate waits for it, and without a cache of sessions a request could be repeated.
+    pub(crate) fn takes_early_data(&self) -> bool {
+        let settings = &self.profile.settings;
+        let is_wanted = self.early_data.unwrap_or(settings.early_data);
+        is_wanted && settings.session_cache && self.client_auth.is_none() && !self.is_stream
+    }
+
+    /// The configuration for one handshake inside of QUIC that may take early data. A session is resumed only
+    /// with the same `binding`, and once: it is taken out of the cache (RFC 8446 section 8.1).
+    pub(super) fn quic_with_early_data(&self, binding: &[u8]) -> Result<Arc<rustls::ServerConfig>, Error> {
+        let mut config = rustls::ServerConfig::clone(&*self.quic()?);
+        let sessions = self.quic_sessions()?;
+        config.session_storage = Arc::new(Scoped { scope: sessions.scope.bound_to(binding), ..sessions });
+        config.ticketer = Arc::new(NoTickets);
+        // QUIC has bounds of its own (RFC 9001 section 4.6.1).
+        config.max_early_data_size = u32::MAX;
+        Ok(Arc::new(config))
     }
 
     /// How a completed handshake is counted. The configuration has been completed by then.
@@ -389,7 +461,9 @@ impl ServerConfig {
             .with_cert_resolver(resolver);
         config.enable_secret_extraction = true;
         config.ignore_client_order = self.prefer_server_ciphers.unwrap_or(settings.prefer_server_ciphers);
-        config.alpn_protocols = if self.is_stream {
+        config.alpn_protocols = if self.is_challenge {
+            vec![CHALLENGE_PROTOCOL.to_vec()]
+        } else if self.is_stream {
             Vec::new()
         } else if settings.http2 {
             vec![b"h2".to_vec(), b"http/1.1".to_vec()]

@@ -16,8 +16,9 @@ use crate::worker::Worker;
 
 /// Binds a port that is new in the configuration.
 pub(super) fn open(worker: &Rc<Worker>, listener: ListenerId) -> io::Result<Vec<Acceptor>> {
-    let sockets = listening::bind_all(&worker.config().settings().listen, listener, listening::bind)?;
-    sockets.into_iter().map(|socket| accept_from(worker, listener, socket)).collect()
+    let bind = |address, only_v6| listening::bind_for(worker, address, only_v6);
+    let sockets = listening::bind_all(&worker.config().settings().listen, listener, bind)?;
+    sockets.into_iter().flatten().map(|socket| accept_from(worker, listener, socket)).collect()
 }
 
 /// Accepts connections from a bound socket.

@@ -24,6 +24,7 @@ pub(crate) use first::{Bound, FirstSockets, bind_first};
 
 use crate::drive::stream::{Target, tcp, udp};
 use crate::io::listening;
+use crate::replicas::other_replicas;
 use crate::worker::Worker;
 use listening::Acceptor;
 
@@ -106,6 +107,10 @@ impl Listeners {
             });
         }
         drop(ports);
+        if worker.index() == 0 {
+            let others = other_replicas(&config.snapshot);
+            worker.quic.set_replicas(others.into_iter().map(|address| address.ip()));
+        }
         worker.tls_cells.sweep();
         self.retry(worker);
     }
@@ -131,6 +136,14 @@ impl Listeners {
             };
             port.http3.update(worker, port.id, beside);
             self.closed.note(port.id, port.failure.as_deref().filter(|_| port.is_wanted));
+        }
+    }
+
+    /// Accepts no more, and leaves the sockets of TCP to the process that has taken them over.
+    pub(crate) fn let_go(&self) {
+        for port in self.ports.borrow_mut().values_mut() {
+            port.is_wanted = false;
+            port.let_go();
         }
     }
 
@@ -207,6 +220,15 @@ impl Port {
             }
             Content::Stream(target) => target.now().cells.inc(StreamCounter::ListenFailures),
         }
+    }
+
+    /// Accepts no more, and leaves what waits in the queue of a TCP port to another process.
+    fn let_go(&mut self) {
+        if let Some(Opened::Tcp(acceptors)) = &self.opened {
+            acceptors.iter().for_each(Acceptor::let_go);
+            self.opened = None;
+        }
+        self.close();
     }
 
     /// Accepts no more clients except those that are established already. UDP sessions need the socket for

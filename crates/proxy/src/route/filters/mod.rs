@@ -14,7 +14,7 @@ use observe::Reason;
 use crate::request::forwarded::Forwarded;
 use crate::request::reply::Answer;
 use crate::request::stop::Stop;
-pub(crate) use request::{changed_target, own_origin, printable, request, split_app_root};
+pub(crate) use request::{changed_target, own_origin, printable, request, request_redirect, split_app_root};
 pub(crate) use response::response;
 
 /// The request as filters see it.
@@ -31,6 +31,8 @@ pub(crate) struct RequestView<'a> {
     pub(crate) port: u16,
     /// Client, scheme and host, as reported by trusted hops.
     pub(crate) forwarded: &'a Forwarded<'a>,
+    /// The time, in seconds since 1970.
+    pub(crate) now: i64,
     /// Steps left to regular expressions.
     pub(crate) steps: &'a StepBudget,
     /// Expands a template for this request.

@@ -11,6 +11,7 @@ use crate::request::Request;
 use crate::request::head::{HeadEdits, SERVER};
 use crate::request::reply::Answer;
 pub(crate) use addresses::translate;
+pub(crate) use cross_origin::{apply as apply_cross_origin, preflight as cross_origin_preflight};
 
 /// The changes to the head of a response. `is_tls` says whether the client's connection is TLS.
 ///

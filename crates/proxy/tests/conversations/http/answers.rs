@@ -16,7 +16,7 @@ use crate::world::{World, web};
 fn responding(status: u16, body: &str) -> World {
     World::http(&[], |model| {
         let body = body.to_owned();
-        route(model, |route| route.action = Action::Respond(DirectResponse { status, body }));
+        route(model, |route| route.action = Action::Respond(Box::new(DirectResponse::new(status, body))));
     })
 }
 
@@ -96,7 +96,7 @@ fn what_closes_a_route_comes_before_redirects_and_lists_of_clients_after_them() 
 #[test]
 fn a_route_with_conditions_takes_only_requests_that_comply() {
     let world = World::http(&[], |model| {
-        let respond = |status| Action::Respond(DirectResponse { status, body: String::new() });
+        let respond = |status| Action::Respond(Box::new(DirectResponse::new(status, "")));
         route(model, |route| route.action = respond(200));
         let conditions = Conditions { method: Some("POST".to_owned()), ..Conditions::default() };
         let other = Route::new(PathMatch::root(), respond(201), Arc::default());
@@ -131,7 +131,7 @@ fn a_fault_has_its_reason_in_the_log_the_metrics_and_for_some_clients_the_respon
             web(model, |host| {
                 let labels =
                     Labels { namespace: "shop".to_owned(), object: "web".to_owned(), ..Labels::default() };
-                let respond = Action::Respond(DirectResponse { status: 200, body: String::new() });
+                let respond = Action::Respond(Box::new(DirectResponse::new(200, "")));
                 let path = PathMatch::exact("/fixed").unwrap();
                 host.routes.push(Arc::new(Route::new(path, respond, Arc::new(labels))));
             });
@@ -203,7 +203,7 @@ fn clients_that_are_blocked_by_what_they_say_get_nothing_at_all() {
 fn a_pipeline_that_is_answered_here_lets_the_clock_go_on() {
     let world = World::http(&[], |model| {
         let body = String::new();
-        route(model, |route| route.action = Action::Respond(DirectResponse { status: 200, body }));
+        route(model, |route| route.action = Action::Respond(Box::new(DirectResponse::new(200, body))));
         model.settings.access_log.format = Format::parse("$msec", Escape::Default).unwrap();
     });
     let mut client = world.http_client();

@@ -53,6 +53,7 @@ fn world(mainline: &[SocketAddr], canary: &[SocketAddr], balances: [Balance; 2],
                 cluster: ClusterId(1),
                 name: Arc::from("default-new-7"),
                 rules,
+                rollout: None,
             }));
         });
     })

@@ -23,7 +23,7 @@ fn get() -> String {
 }
 
 fn responds(body: &str) -> Action {
-    Action::Respond(DirectResponse { status: 200, body: body.to_owned() })
+    Action::Respond(Box::new(DirectResponse::new(200, body)))
 }
 
 /// The answer of an open route, before which something has to be found out.
@@ -42,7 +42,7 @@ fn no_later_route_takes_the_request() {
         web(model, |host| {
             let mut guarded = (*host.routes[0]).clone();
             guarded.path = PathMatch::regex(&format!("/{LONG}")).unwrap();
-            guarded.action = Action::Respond(DirectResponse { status: 403, body: String::new() });
+            guarded.action = Action::Respond(Box::new(DirectResponse::new(403, "")));
             host.routes.insert(0, Arc::new(guarded));
         });
     });

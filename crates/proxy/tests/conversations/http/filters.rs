@@ -256,8 +256,8 @@ fn an_invalid_backend_keeps_its_share_and_answers_500() {
 }
 
 fn answers(path: &str, body: &str) -> Arc<Route> {
-    let fixed = DirectResponse { status: 200, body: body.to_owned() };
-    Arc::new(Route::new(PathMatch::prefix(path).unwrap(), Action::Respond(fixed), Arc::default()))
+    let fixed = DirectResponse::new(200, body.to_owned());
+    Arc::new(Route::new(PathMatch::prefix(path).unwrap(), Action::Respond(Box::new(fixed)), Arc::default()))
 }
 
 #[test]

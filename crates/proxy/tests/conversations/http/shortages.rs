@@ -112,8 +112,16 @@ fn explained(world: &World, path: &str) -> Explanation {
     let head = format!("GET {path} HTTP/1.1\r\nHost: web.test\r\n\r\n");
     let listener = snapshot.listeners()[0].id;
     let client = [127, 0, 0, 1].into();
-    let asked =
-        Asked { listener, port: 80, client, server_name: None, head: head.as_bytes(), body: b"", relief };
+    let asked = Asked {
+        listener,
+        port: 80,
+        client,
+        server_name: None,
+        head: head.as_bytes(),
+        body: b"",
+        relief,
+        rollouts: None,
+    };
     explain(&snapshot, &asked).unwrap()
 }
 

@@ -1,11 +1,11 @@
 //! Header blocks decoded to lines of HTTP/1.
 
 use super::static_table::{ENTRIES, LINES, STATIC_LAST};
-use super::table::{DynamicTable, Entry, SLACK};
 use super::{BrokenBlock, Decoded, ListTooLarge, TABLE_BYTES_DEFAULT};
 use crate::compression::FieldDecoder;
 use crate::compression::checked::{Checked, is_value};
 use crate::compression::primitive::Reader;
+use crate::compression::table::{DynamicTable, Entry, SLACK};
 
 /// Changes of the table's size that a block may begin with: the smallest bound since the last block, and the
 /// one that holds now (RFC 7541 section 4.2).

@@ -8,8 +8,8 @@
 use super::TABLE_BYTES_DEFAULT;
 use super::policy::{self, Indexing};
 use super::static_table::{NameId, STATIC_LAST};
-use super::table::{DynamicTable, ENTRY_OVERHEAD, Entry};
 use crate::compression::primitive;
+use crate::compression::table::{DynamicTable, ENTRY_OVERHEAD, Entry};
 use crate::field::Known;
 
 /// The longest string that is written raw where it is not stored.

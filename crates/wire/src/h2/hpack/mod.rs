@@ -9,7 +9,6 @@ mod decoder;
 mod encoder;
 mod policy;
 mod static_table;
-mod table;
 
 pub use crate::compression::{BrokenBlock, Decoded, ListTooLarge, Token};
 pub use decoder::Decoder;

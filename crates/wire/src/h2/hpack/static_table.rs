@@ -1,8 +1,8 @@
 //! The static table (RFC 7541 appendix A).
 
 use super::Token;
-use super::table::{Entry, SLACK};
 use crate::compression::checked::Checked;
+use crate::compression::table::{Entry, SLACK};
 use crate::field::Known;
 
 /// Number of entries, which is the index of the last one.

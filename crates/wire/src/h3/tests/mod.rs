@@ -1,5 +1,7 @@
 //! Messages and control streams, whole and in pieces, right and wrong. Never in here: QPACK alone.
 
+mod abuses;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -29,8 +31,18 @@ fn get(path: &str) -> RequestHead<'_> {
 /// A frame with any fields, pseudo-header fields among them.
 fn headers(fields: Fields<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    write_trailers(each(fields), &mut out);
+    write_trailers(&mut Encoder::default(), 0, each(fields), &mut out);
     out
+}
+
+/// A reader of the blocks of stream 0.
+fn reader(decoder: &mut Decoder) -> BlockReader<'_> {
+    BlockReader { decoder, stream: 0, list_bytes_max: LIST_BYTES_MAX }
+}
+
+/// Appends a request by static table and literals.
+fn request(head: RequestHead<'_>, fields: Fields<'_>, out: &mut Vec<u8>) {
+    write_request(&mut Encoder::default(), 0, head, each(fields), out);
 }
 
 /// A message as it was read.
@@ -46,6 +58,7 @@ struct Heard {
 
 /// Reads a request that comes in pieces of a length.
 fn read(bytes: &[u8], piece_len: usize) -> Result<Heard, Fault> {
+    let mut decoder = Decoder::default();
     let mut message = Message::new(BLOCK_BYTES_MAX);
     let mut heard = Heard::default();
     let mut left = bytes.len();
@@ -57,8 +70,8 @@ fn read(bytes: &[u8], piece_len: usize) -> Result<Heard, Fault> {
                     let (mut head, mut request) = (Vec::new(), Request::default());
                     let is_end = left == 0 && piece.is_empty();
                     let key = || "a2V5".to_owned();
-                    let opened =
-                        message.request(limits(), LIST_BYTES_MAX, is_end, key, &mut head, &mut request)?;
+                    let reader = reader(&mut decoder);
+                    let opened = message.request(reader, limits(), is_end, key, &mut head, &mut request)?;
                     heard.refused = opened.head.err();
                     heard.head = String::from_utf8_lossy(&head).replace("\r\n", "\n");
                 }
@@ -69,7 +82,7 @@ fn read(bytes: &[u8], piece_len: usize) -> Result<Heard, Fault> {
                 Part::Content(content) => heard.content.extend_from_slice(content),
                 Part::Trailers => {
                     let mut lines = Vec::new();
-                    message.trailers(LIST_BYTES_MAX, &mut lines)?;
+                    message.trailers(reader(&mut decoder), &mut lines)?;
                     heard.trailers = String::from_utf8_lossy(&lines).replace("\r\n", "\n");
                 }
             }
@@ -90,7 +103,7 @@ fn data(content: &[u8]) -> Vec<u8> {
 #[test]
 fn a_request_without_content_becomes_a_head_of_http_1() {
     let mut bytes = Vec::new();
-    write_request(get("/cart?id=7"), each(&[("accept", "*/*"), ("x-a", "b")]), &mut bytes);
+    request(get("/cart?id=7"), &[("accept", "*/*"), ("x-a", "b")], &mut bytes);
     let head = "GET /cart?id=7 HTTP/1.1\nhost: shop.test\naccept: */*\nx-a: b\n\n";
     assert_eq!(read(&bytes, bytes.len()), Ok(Heard { head: head.to_owned(), ..Heard::default() }));
 }
@@ -98,12 +111,17 @@ fn a_request_without_content_becomes_a_head_of_http_1() {
 #[test]
 fn content_and_trailers_come_in_pieces_of_any_length() {
     let mut bytes = Vec::new();
-    write_request(RequestHead { method: b"POST", ..get("/") }, each(&[]), &mut bytes);
+    request(RequestHead { method: b"POST", ..get("/") }, &[], &mut bytes);
     // A frame of a kind that has no meaning (RFC 9114 section 7.2.8), and its payload.
     bytes.extend_from_slice(&[0x21, 3, 1, 2, 3]);
     bytes.extend(data(b"first "));
     bytes.extend(data(b"second"));
-    write_trailers(each(&[("grpc-status", "0"), ("content-length", "3")]), &mut bytes);
+    write_trailers(
+        &mut Encoder::default(),
+        0,
+        each(&[("grpc-status", "0"), ("content-length", "3")]),
+        &mut bytes,
+    );
     bytes.extend_from_slice(&[0x40, 0x21, 0]);
     for piece_len in 1..=bytes.len() {
         let heard = read(&bytes, piece_len).unwrap();
@@ -115,7 +133,7 @@ fn content_and_trailers_come_in_pieces_of_any_length() {
 #[test]
 fn frames_that_are_not_allowed_end_the_connection() {
     let mut head = Vec::new();
-    write_request(get("/"), each(&[]), &mut head);
+    request(get("/"), &[], &mut head);
     let unexpected = Err(Fault::of_connection(Code::FRAME_UNEXPECTED));
     assert_eq!(read(&data(b"x"), 9), unexpected);
     // CANCEL_PUSH, SETTINGS, PUSH_PROMISE, GOAWAY, MAX_PUSH_ID, and kinds of HTTP/2.
@@ -172,11 +190,7 @@ fn messages_that_break_a_rule_reset_their_stream() {
 fn the_length_of_the_content_has_to_be_as_announced() {
     let head = |len| {
         let mut out = Vec::new();
-        write_request(
-            RequestHead { method: b"POST", ..get("/") },
-            each(&[("content-length", len)]),
-            &mut out,
-        );
+        request(RequestHead { method: b"POST", ..get("/") }, &[("content-length", len)], &mut out);
         out
     };
     let wrong = Err(Fault::of_stream(Code::MESSAGE_ERROR));
@@ -203,13 +217,13 @@ fn an_extended_connect_becomes_an_upgrade() {
 fn heads_have_bounds() {
     let large = "x".repeat(BLOCK_BYTES_MAX);
     let mut bytes = Vec::new();
-    write_request(get("/"), each(&[("x", &large)]), &mut bytes);
+    request(get("/"), &[("x", &large)], &mut bytes);
     // The Huffman code makes it shorter than the bound of a block, but its text is longer than that of a
     // list.
     assert_eq!(read(&bytes, 100).unwrap().refused, Some(Malformed::HeadTooLarge));
     let larger = "{".repeat(BLOCK_BYTES_MAX);
     let mut bytes = Vec::new();
-    write_request(get("/"), each(&[("x", &larger)]), &mut bytes);
+    request(get("/"), &[("x", &larger)], &mut bytes);
     assert!(read(&bytes, 100).unwrap().is_too_large);
 }
 
@@ -224,9 +238,17 @@ fn hosts_that_differ_are_refused_and_equal_ones_become_one() {
 #[test]
 fn responses_are_read_interim_ones_before_the_final_one() {
     let mut bytes = Vec::new();
-    write_response(103, each(&[("link", "</a>")]), &mut bytes);
-    write_response(200, each(&[("Content-Type", "text/css"), ("Alt-Svc", "h3=\":443\"")]), &mut bytes);
+    let encoder = &mut Encoder::default();
+    write_response(encoder, 0, 103, each(&[("link", "</a>")]), &mut bytes);
+    write_response(
+        encoder,
+        0,
+        200,
+        each(&[("Content-Type", "text/css"), ("Alt-Svc", "h3=\":443\"")]),
+        &mut bytes,
+    );
     bytes.extend(data(b"a{}"));
+    let mut decoder = Decoder::default();
     let mut message = Message::new(BLOCK_BYTES_MAX);
     let mut input = &bytes[..];
     let mut heads = Vec::new();
@@ -235,7 +257,7 @@ fn responses_are_read_interim_ones_before_the_final_one() {
         match part {
             Part::Head => {
                 let (mut head, mut response) = (Vec::new(), Response::default());
-                message.response(false, LIST_BYTES_MAX, false, &mut head, &mut response).unwrap();
+                message.response(reader(&mut decoder), false, false, &mut head, &mut response).unwrap();
                 heads.push((response.status, String::from_utf8(head).unwrap()));
             }
             Part::Content(piece) => content.extend_from_slice(piece),
@@ -251,7 +273,7 @@ fn responses_are_read_interim_ones_before_the_final_one() {
 
 /// Gives a server the bytes of one unidirectional stream, in pieces of a length.
 fn control(bytes: &[u8], piece_len: usize) -> Result<Vec<Event>, Fault> {
-    let (mut connection, mut stream) = (Connection::server(NOW), UniStream::new());
+    let (mut connection, mut stream) = (Connection::server(Settings::default(), NOW), UniStream::new());
     let mut events = Vec::new();
     for mut piece in bytes.chunks(piece_len) {
         while !piece.is_empty() {
@@ -264,7 +286,7 @@ fn control(bytes: &[u8], piece_len: usize) -> Result<Vec<Event>, Fault> {
 #[test]
 fn a_control_stream_begins_with_settings() {
     let mut bytes = Vec::new();
-    Connection::begin_control(Settings::default(), &mut bytes);
+    Connection::server(Settings::default(), NOW).begin(OwnStream::Control, &mut bytes);
     write_goaway(0, &mut bytes);
     bytes.extend_from_slice(&[0x0d, 1, 5]);
     bytes.extend_from_slice(&[0x03, 1, 5]);
@@ -315,7 +337,7 @@ fn control_streams_that_break_a_rule_end_the_connection() {
 
 #[test]
 fn critical_streams_come_once_and_do_not_end() {
-    let mut connection = Connection::server(NOW);
+    let mut connection = Connection::server(Settings::default(), NOW);
     for kind in [0, 2, 3] {
         let mut stream = UniStream::new();
         assert_eq!(Connection::end(&stream), Ok(()));
@@ -337,9 +359,10 @@ fn settings_are_read_as_they_were_written() {
         field_section_bytes_max: Some(32 << 10),
         takes_extended_connect: true,
         qpack_table_bytes_max: 4096,
+        qpack_blocked_streams_max: 16,
     };
-    let (mut bytes, mut connection) = (Vec::new(), Connection::client(NOW));
-    Connection::begin_control(settings, &mut bytes);
+    let (mut bytes, mut connection) = (Vec::new(), Connection::client(Settings::default(), NOW));
+    Connection::server(settings, NOW).begin(OwnStream::Control, &mut bytes);
     let event = connection.receive(&mut UniStream::new(), &mut &bytes[..], NOW);
     assert_eq!((event, connection.peer_settings()), (Ok(Some(Event::Settings)), settings));
 }
@@ -349,7 +372,7 @@ proptest! {
     #[test]
     fn noise_is_read_the_same_in_pieces(noise in proptest::collection::vec(any::<u8>(), 0..200), len in 1_usize..9) {
         let mut head = Vec::new();
-        write_request(RequestHead { method: b"PUT", ..get("/") }, each(&[]), &mut head);
+        request(RequestHead { method: b"PUT", ..get("/") }, &[], &mut head);
         for bytes in [noise.clone(), [&head[..], &noise].concat()] {
             let (whole, pieces) = (read(&bytes, bytes.len().max(1)), read(&bytes, len));
             prop_assert_eq!(whole.is_ok(), pieces.is_ok());

@@ -1,9 +1,13 @@
 //! The data that attackers send: in round 0 when they have connected, and in each later one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adversary::hello::client_hello;
 use testkit::frames::{flag, frame, head, header_block, kind, settings_payload};
+
+use super::quic::Way;
+use crate::tokens::wrongly_signed;
 
 /// One kind of attacker, of which there are many.
 pub(super) struct Attacker {
@@ -26,6 +30,8 @@ pub(super) enum Port {
     Https,
     Admin,
     Udp,
+    /// HTTP/3; such attackers have no bytes.
+    Quic(Way),
 }
 
 const MANY: usize = 1000;
@@ -34,6 +40,10 @@ const BRISKLY: Duration = Duration::from_millis(10);
 
 const fn attacker(name: &'static str, port: Port, bytes: fn(u32) -> Vec<u8>) -> Attacker {
     Attacker { name, port, connections: MANY, bytes, reads: true, stays: true, pace: SLOWLY }
+}
+
+const fn quic(name: &'static str, way: Way) -> Attacker {
+    attacker(name, Port::Quic(way), |_| Vec::new())
 }
 
 /// All of them.
@@ -49,6 +59,7 @@ pub(super) static ATTACKERS: &[Attacker] = &[
         ..attacker("http1-connects", Port::Http, |round| if round == 0 { get("/0") } else { Vec::new() })
     },
     attacker("http1-statuses", Port::Http, |round| get(&format!("/status/{}", 200 + round % 800))),
+    Attacker { pace: BRISKLY, ..attacker("bad-tokens", Port::Http, |_| bad_tokens()) },
     attacker("http2-pings", Port::Http, |round| {
         opened(round, || frame(kind::PING, flag::NONE, 0, &[0; 8]).repeat(10))
     }),
@@ -71,6 +82,12 @@ pub(super) static ATTACKERS: &[Attacker] = &[
             b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()
         })
     },
+    Attacker { pace: BRISKLY, ..quic("quic-forged-addresses", Way::ForgedAddresses) },
+    quic("quic-half-open", Way::HalfOpen),
+    quic("quic-resets", Way::Resets),
+    quic("quic-unfinished", Way::Unfinished),
+    quic("quic-qpack", Way::Qpack),
+    quic("quic-addresses", Way::Addresses),
     Attacker { pace: BRISKLY, ..attacker("udp-senders", Port::Udp, |_| b"?".to_vec()) },
 ];
 
@@ -93,6 +110,14 @@ fn slow_body(round: u32) -> Vec<u8> {
 fn small_chunks(round: u32) -> Vec<u8> {
     let head = b"POST /0 HTTP/1.1\r\nHost: evil.test\r\nTransfer-Encoding: chunked\r\n\r\n";
     if round == 0 { head.to_vec() } else { b"1;xxxxxxxxxxxxxxxx\r\nx\r\n".repeat(20) }
+}
+
+/// Requests with tokens whose signatures are wrong, each another one: with all attackers 100,000 a second
+/// where there is the CPU for it.
+fn bad_tokens() -> Vec<u8> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let token = wrongly_signed(NUMBER.fetch_add(1, Ordering::Relaxed));
+    format!("GET /0 HTTP/1.1\r\nHost: guarded.test\r\nAuthorization: Bearer {token}\r\n\r\n").into_bytes()
 }
 
 // === HTTP/2 ===

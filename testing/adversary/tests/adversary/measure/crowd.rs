@@ -11,9 +11,10 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 
 use super::attackers::{Attacker, Port};
+use super::quic;
 use super::stage::Stage;
 
-const THREADS: usize = 4;
+pub(super) const THREADS: usize = 4;
 /// Small, so that what is not read soon waits elsewhere.
 const RECEIVE_BUFFER_BYTES: usize = 4096;
 
@@ -36,7 +37,7 @@ impl Crowd {
     pub(super) fn begin(attacker: &'static Attacker, stage: &Stage) -> Self {
         let address = match attacker.port {
             Port::Http => stage.forebay.address(),
-            Port::Https => stage.forebay.https_address(),
+            Port::Https | Port::Quic(_) => stage.forebay.https_address(),
             Port::Admin => stage.forebay.admin_address(),
             Port::Udp => stage.udp.address(),
         };
@@ -47,10 +48,12 @@ impl Crowd {
                 thread::spawn(move || {
                     // Others come first.
                     let _ = rustix::process::setpriority_process(None, 19);
-                    if attacker.port == Port::Udp {
-                        flood(attacker, address, number, &is_over, &connections);
-                    } else {
-                        attack(attacker, address, &is_over, &connections);
+                    match attacker.port {
+                        Port::Udp => flood(attacker, address, number, &is_over, &connections),
+                        Port::Quic(way) => {
+                            quic::attack(way, attacker, address, number, &is_over, &connections);
+                        }
+                        _ => attack(attacker, address, &is_over, &connections),
                     }
                 })
             })

@@ -6,6 +6,7 @@
 mod attackers;
 mod crowd;
 mod page;
+mod quic;
 mod stage;
 
 use std::process::ExitCode;
@@ -16,7 +17,7 @@ use adversary::kernel::Drops;
 use anyhow::{Result, ensure};
 
 use crate::options::Arguments;
-use attackers::{ATTACKERS, Attacker};
+use attackers::{ATTACKERS, Attacker, Port};
 use crowd::Crowd;
 use page::Row;
 use stage::{Others, Stage};
@@ -48,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn measure(attacker: &'static Attacker, rate: u32) -> Result<Row> {
-    let stage = Stage::set(rate)?;
+    let stage = Stage::set(rate, matches!(attacker.port, Port::Quic(_)))?;
     // Buffers and connections that any load makes are not the attack's.
     stage.others(Duration::from_secs(1))?;
     let (quiet, quiet_cpu) = stage.others(QUIET)?;

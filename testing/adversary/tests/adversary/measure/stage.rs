@@ -9,8 +9,10 @@ use adversary::binary;
 use anyhow::{Context, Result, ensure};
 use bench::cpu::CpuTime;
 use serde_json::Value;
-use testkit::manifest::{Ingress, config_map, service};
+use testkit::manifest::{Ingress, config_map, secret, service};
 use testkit::{Forebay, Port, UdpEcho};
+
+use crate::tokens::{ISSUERS, key_set};
 
 const CONNECTIONS: &str = "64";
 
@@ -45,14 +47,18 @@ struct Payload {
 }
 
 impl Stage {
-    /// Host `web.test` for others, `evil.test` for what attackers ask of the same endpoint, and a UDP
-    /// service.
-    pub(super) fn set(rate: u32) -> Result<Self> {
+    /// Host `web.test` for others, `evil.test` for what attackers ask of the same endpoint, `guarded.test`
+    /// for which a token is needed, and a UDP service.
+    pub(super) fn set(rate: u32, http3: bool) -> Result<Self> {
         let payload = Payload::start()?;
         let udp = Port::udp();
         let echo = UdpEcho::default();
         let evil = Ingress::new("evil").path("evil.test", "Prefix", "/", "evil").document()
             + &service("evil", &[payload.address]);
+        let guarded = Ingress::new("guarded")
+            .path("guarded.test", "Prefix", "/", "evil")
+            .annotation("forebay.io/auth-jwt", ISSUERS)
+            .document();
         let echoing =
             service("echo", &[echo.address()]).replace("\"port\":", "\"protocol\": \"UDP\", \"port\":");
         let forebay = binary::setup()
@@ -60,8 +66,11 @@ impl Stage {
             .tls("web.test")
             .annotation("ssl-redirect", "false")
             .setting("disable-access-log", "true")
+            .setting("forebay-http3", if http3 { "on" } else { "off" })
             .arguments(["--udp-services-configmap=default/udp"])
             .manifest("evil.yaml", evil)
+            .manifest("guarded.yaml", guarded)
+            .manifest("keys.yaml", secret("jwks", "Opaque", &[("jwks.json", &key_set())]))
             .manifest("echo.yaml", echoing)
             .manifest("udp.yaml", config_map("udp", &[(&udp.number().to_string(), "default/echo:80")]))
             .start();

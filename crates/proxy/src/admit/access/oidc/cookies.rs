@@ -84,6 +84,18 @@ pub(super) fn take_cookies<'h>(
     parts
 }
 
+/// Takes all our cookies out of those that the endpoint gets.
+pub(crate) fn hide(targeted: &Targeted<'_>, decision: &mut Decision) {
+    if has_any(targeted) {
+        decision.keep_cookies(targeted.head, targeted.parsed, |pair| !pair.starts_with(OWN_COOKIES));
+    }
+}
+
+/// Whether a request has any of our cookies.
+pub(crate) fn has_any(targeted: &Targeted<'_>) -> bool {
+    lookup::cookies(targeted.head, targeted.parsed).any(|pair| pair.starts_with(OWN_COOKIES))
+}
+
 /// Name and value of a cookie.
 pub(super) fn split(pair: &[u8]) -> (&[u8], &[u8]) {
     let at = pair.iter().position(|&byte| byte == b'=').unwrap_or(pair.len());

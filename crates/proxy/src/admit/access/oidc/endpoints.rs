@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use identity::oidc::cookies::removed;
 use identity::oidc::login::{self, Callback, Login, own_target};
 use identity::oidc::logout;
-use identity::oidc::provider::Ask;
+use identity::oidc::provider::{self, Ask};
+use identity::oidc::relay::{Ending, Message};
 use identity::oidc::seal::Place;
 use identity::oidc::session::Session;
 use identity::oidc::tokens::Failure;
@@ -16,12 +17,13 @@ use model::{Oidc, OidcClient};
 
 use super::cookies::{find, parts, set_session};
 use super::here::{host, now, origin};
-use super::question::ask;
+use super::question::{ask, put};
 use super::sign_in::{self, LOGIN};
 use super::{body, pages};
 use crate::admit::Targeted;
 use crate::io::buffer::Buffer;
 use crate::limits::OIDC_ANSWER_TIME_MAX;
+use crate::replicas;
 use crate::request::lookup;
 use crate::request::reply::{Answer, Scope};
 use crate::route::filters::FilterResult;
@@ -156,6 +158,7 @@ async fn sign_out(targeted: &Targeted<'_>, sign_ins: &[Arc<Oidc>]) -> Answer {
         cookies.extend(client.provider.names().remove_session(parts.sent()));
         if let Some(session) = find(targeted, client, &parts) {
             client.provider.end(&session, now(targeted));
+            tell_replicas(targeted, client, Ending::Session(session.id)).await;
             ended.get_or_insert((client, session));
         }
     }
@@ -201,13 +204,26 @@ async fn end_sessions(targeted: &Targeted<'_>, sign_ins: &[Arc<Oidc>], rest: &mu
             continue;
         }
         let question = Ask::Logout(token.clone());
-        match ask(targeted, &client.provider, question, OIDC_ANSWER_TIME_MAX).await {
-            Ok(_) => return Answer::text(200, "text/plain", String::new()).setting_cookies([]),
+        match put(targeted, &client.provider, question, OIDC_ANSWER_TIME_MAX).await {
+            Ok(answered) => {
+                if let provider::Answer::Ended(token) = answered {
+                    tell_replicas(targeted, client, Ending::Token(token)).await;
+                }
+                return Answer::text(200, "text/plain", String::new()).setting_cookies([]);
+            }
             Err(Failure::Away(why)) => last = refused(503, &why),
             Err(Failure::Refused(why) | Failure::Wrong(why)) => last = refused(400, &why),
         }
     }
     last
+}
+
+/// Has all replicas know that sessions have ended.
+async fn tell_replicas(targeted: &Targeted<'_>, client: &OidcClient, ending: Ending) {
+    if targeted.config.settings().replicas.is_some() {
+        let message = Message::Ended { provider: *client.provider.digest(), ending, at: now(targeted) };
+        replicas::tell_sign_in(targeted.worker, targeted.config, &message).await;
+    }
 }
 
 /// The query of the request, without the question mark.

@@ -13,20 +13,24 @@ mod question;
 mod sign_in;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use identity::claims::header_value;
 use identity::oidc::provider::Ask;
+use identity::oidc::relay::{Message, Renewed};
 use identity::oidc::session::{Session, Standing};
-use identity::oidc::tokens::Failure;
+use identity::oidc::tokens::{Failure, Granted};
 use model::{Access, Oidc, OidcClient};
 
 use crate::admit::Targeted;
 use crate::limits::{OIDC_RENEWAL_TIME_MAX, OIDC_RENEWAL_TIME_MAX_WHILE_GOOD};
+use crate::replicas;
 use crate::request::decision::Decision;
 use crate::request::reply::Answer;
 use crate::request::stage::Watch;
 use crate::route::filters::FilterResult;
 use cookies::{find, set_session, take_cookies};
+pub(super) use cookies::{has_any as has_cookies, hide as hide_cookies};
 use here::now;
 use question::ask;
 
@@ -68,6 +72,23 @@ pub(super) fn identify(targeted: &Targeted<'_>, oidc: &Oidc, decision: &mut Deci
     Visitor { session, standing, sent: parts.sent() }
 }
 
+/// Lets a client in whose session counts and needs no renewal, if the rules allow the request. None for all
+/// others.
+pub(super) fn let_in_at_once(targeted: &Targeted<'_>, oidc: &Oidc, decision: &mut Decision) -> Option<()> {
+    if oidc.has_path(targeted.client_path()) {
+        return None;
+    }
+    let visitor = identify(targeted, oidc, decision);
+    let session = visitor.session.filter(|_| visitor.standing == Standing::Good)?;
+    is_allowed(targeted, oidc, &session).then_some(())
+}
+
+/// Whether the rules allow the request of a client with a session.
+fn is_allowed(targeted: &Targeted<'_>, oidc: &Oidc, session: &Session) -> bool {
+    let (method, path) = (targeted.method(), targeted.client_path());
+    oidc.rules.as_ref().is_none_or(|rules| rules.allow(method, path, &session.claims))
+}
+
 /// Lets a client with a session in. All others are sent to the provider, or refused.
 pub(super) async fn check(
     targeted: &Targeted<'_>,
@@ -96,11 +117,11 @@ pub(super) async fn check(
         know(oidc, &session, decision);
         tell(oidc, &session, decision);
     }
-    let is_allowed = oidc
-        .rules
-        .as_ref()
-        .is_none_or(|rules| rules.allow(targeted.method(), targeted.client_path(), &session.claims));
-    if is_allowed { FilterResult::Continue } else { FilterResult::Answer(Answer::refusal(403, &[])) }
+    if is_allowed(targeted, oidc, &session) {
+        FilterResult::Continue
+    } else {
+        FilterResult::Answer(Answer::refusal(403, &[]))
+    }
 }
 
 /// Renews a session whose tokens have ended or end soon. None if it counts as it is.
@@ -117,8 +138,12 @@ async fn renew(
     // Other routes of the host may need the other claims.
     let mut wanted = client.wanted.clone();
     wanted.extend(session.claims.keys().filter(|name| !client.wanted.contains(name)).cloned());
-    let question = Ask::Renew { session: Box::new(session.clone()), wanted: wanted.clone() };
-    let asked = ask(targeted, &client.provider, question, time).await;
+    let asked = if let Some(answer) = renew_elsewhere(targeted, client, session, &wanted, time).await {
+        answer
+    } else {
+        let question = Ask::Renew { session: Box::new(session.clone()), wanted: wanted.clone() };
+        ask(targeted, &client.provider, question, time).await
+    };
     match asked {
         Ok(granted) => Ok(Some(session.renew(&granted, &wanted))),
         // Another replica may have renewed it: the client has the new cookie then.
@@ -126,6 +151,26 @@ async fn renew(
         Err(Failure::Away(_) | Failure::Wrong(_)) if standing == Standing::Grace => Ok(None),
         Err(failure) => Err(failure),
     }
+}
+
+/// Has the replica renew a session that is its home. None where that is here or cannot be reached.
+async fn renew_elsewhere(
+    targeted: &Targeted<'_>,
+    client: &OidcClient,
+    session: &Session,
+    wanted: &[String],
+    time: Duration,
+) -> Option<Result<Arc<Granted>, Failure>> {
+    targeted.config.settings().replicas.as_ref()?;
+    let message = Message::Renew {
+        provider: *client.provider.digest(),
+        session: Renewed::of(session),
+        wanted: wanted.to_vec(),
+    };
+    let (worker, config) = (targeted.worker, targeted.config);
+    let deadline = targeted.deadline.another();
+    deadline.cap_sooner(worker.clock.now().after(time));
+    replicas::renew_at_home(worker, config, &session.id, &message, time, &deadline).await
 }
 
 /// Has the endpoint get no header of a claim, unless another check has set it.

@@ -11,13 +11,26 @@ use identity::oidc::tokens::{Failure, Granted};
 use crate::admit::Targeted;
 use crate::io::deadline::Elapsed;
 
-/// Puts a question to the provider, and waits for its answer for some time.
+/// Puts a question for tokens to the provider, and waits for its answer for some time.
 pub(super) async fn ask(
     targeted: &Targeted<'_>,
     provider: &Provider,
     question: Ask,
     time: Duration,
 ) -> Result<Arc<Granted>, Failure> {
+    match put(targeted, provider, question, time).await? {
+        Answer::Granted(granted) => Ok(granted),
+        Answer::Done | Answer::Ended(_) => Ok(Arc::default()),
+    }
+}
+
+/// Puts any question to the provider, and waits for its answer for some time.
+pub(super) async fn put(
+    targeted: &Targeted<'_>,
+    provider: &Provider,
+    question: Ask,
+    time: Duration,
+) -> Result<Answer, Failure> {
     let away = |why: &str| Failure::Away(why.to_owned());
     let mut answered = provider.ask(question)?;
     let mut gone = pin!(targeted.client_gone());
@@ -25,8 +38,5 @@ pub(super) async fn ask(
         Poll::Ready(answer) => Poll::Ready(answer.unwrap_or_else(|_| Err(away("the process ends")))),
         Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(away("the client has gone away"))),
     });
-    match waited.await.unwrap_or_else(|Elapsed| Err(away("there was no answer in time")))? {
-        Answer::Granted(granted) => Ok(granted),
-        Answer::Done => Ok(Arc::default()),
-    }
+    waited.await.unwrap_or_else(|Elapsed| Err(away("there was no answer in time")))
 }

@@ -1,6 +1,7 @@
 //! Request filters, which run before access control.
 
 mod app_root;
+mod maintenance;
 mod redirect;
 mod request_redirect;
 mod rewrite;
@@ -20,6 +21,7 @@ pub(crate) fn split_app_root(filters: &[RequestFilter]) -> (&[RequestFilter], &[
     filters.split_at(usize::from(matches!(filters.first(), Some(RequestFilter::AppRoot(_)))))
 }
 
+pub(crate) use request_redirect::apply as request_redirect;
 pub(crate) use url_rewrite::changed_target;
 
 /// Runs a route's request filters in their order, until one answers or refuses. Returns the changes that
@@ -44,6 +46,10 @@ pub(crate) fn request(
     Ok(rewritten)
 }
 
+/// The time of requests in tests.
+#[cfg(test)]
+const NOW: i64 = 1_782_864_000;
+
 /// Runs one filter alone, without a request. Returns its result, and the target that it rewrites to.
 #[cfg(test)]
 fn outcome(
@@ -60,6 +66,7 @@ fn outcome(
         host: forwarded.host,
         port: 8080,
         forwarded,
+        now: NOW,
         steps: &model::StepBudget::default(),
         expand: &|template| format!("{:?}", template.variables().next()).into_bytes(),
     };
@@ -80,6 +87,7 @@ fn stage(filter: &RequestFilter) -> Stage {
         RequestFilter::Redirect(_) | RequestFilter::RequestRedirect(_) => Stage::Redirect,
         RequestFilter::Rewrite(_) | RequestFilter::UrlRewrite(_) => Stage::Rewrite,
         RequestFilter::TlsRedirect(_) => Stage::TlsRedirect,
+        RequestFilter::Maintenance(_) => Stage::Maintenance,
         RequestFilter::Headers(_) => Stage::RequestHeaders,
     }
 }
@@ -90,6 +98,7 @@ fn apply(filter: &RequestFilter, request: &RequestView<'_>) -> Decision {
         RequestFilter::Redirect(redirect) => redirect::apply(redirect, request).into(),
         RequestFilter::Rewrite(rewrite) => rewrite::apply(rewrite, request),
         RequestFilter::TlsRedirect(redirect) => tls_redirect::apply(redirect, request).into(),
+        RequestFilter::Maintenance(page) => maintenance::apply(page, request).into(),
         RequestFilter::RequestRedirect(redirect) => request_redirect::apply(redirect, request).into(),
         RequestFilter::UrlRewrite(rewrite) => url_rewrite::apply(rewrite, request),
         // The headers are changed when the head is written: that code looks for this filter if anything is

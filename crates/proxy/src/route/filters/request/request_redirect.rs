@@ -8,7 +8,7 @@ use super::url_rewrite::changed_target;
 use crate::request::reply::Answer;
 use crate::route::filters::{FilterResult, RequestView};
 
-pub(super) fn apply(redirect: &RequestRedirect, request: &RequestView<'_>) -> FilterResult {
+pub(crate) fn apply(redirect: &RequestRedirect, request: &RequestView<'_>) -> FilterResult {
     FilterResult::Answer(Answer::redirect(redirect.status, location(redirect, request)))
 }
 

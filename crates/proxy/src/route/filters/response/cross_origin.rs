@@ -15,7 +15,7 @@ pub(crate) fn preflight(asking: &Asking<'_>) -> Option<Answer> {
 
 /// Sets the headers, in place of those that the endpoint has sent. None are set for an origin that is not
 /// allowed.
-pub(super) fn apply<'a>(cors: &'a CrossOrigin, asking: &Asking<'a>, edits: &mut HeadEdits<'a>) {
+pub(crate) fn apply<'a>(cors: &'a CrossOrigin, asking: &Asking<'a>, edits: &mut HeadEdits<'a>) {
     let Some(origin) = asking.origin.filter(|origin| cors.allows(origin)) else {
         for name in ALL {
             edits.remove(name);

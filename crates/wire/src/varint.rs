@@ -1,12 +1,12 @@
 //! Integers of a variable length (RFC 9000 section 16).
 
 /// The largest integer.
-pub(super) const MAX: u64 = (1 << 62) - 1;
+pub(crate) const MAX: u64 = (1 << 62) - 1;
 /// The longest integer in bytes.
-pub(super) const BYTES_MAX: usize = 8;
+pub(crate) const BYTES_MAX: usize = 8;
 
 /// Reads the integer at the front of `bytes`, and how many bytes it takes; none where it is incomplete.
-pub(super) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = 1 << (first >> 6);
     let (first, rest) = bytes.get(..len)?.split_first()?;
@@ -15,7 +15,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
 }
 
 /// Appends an integer in its shortest form; one above [`MAX`] is written as that.
-pub(super) fn write(value: u64, out: &mut Vec<u8>) {
+pub(crate) fn write(value: u64, out: &mut Vec<u8>) {
     let bytes = value.min(MAX).to_be_bytes();
     let len_code = match value {
         0..0x40 => 0,

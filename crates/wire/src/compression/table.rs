@@ -1,11 +1,12 @@
-//! The dynamic table (RFC 7541 section 2.3.2): a ring of entries, and the bytes that they refer to.
+//! The dynamic table (RFC 7541 section 2.3.2, RFC 9204 section 3.2): a ring of entries, and the bytes that
+//! they refer to.
 
 /// The size of an entry beside its name and value (RFC 7541 section 4.1).
-pub(super) const ENTRY_OVERHEAD: usize = 32;
+pub(crate) const ENTRY_OVERHEAD: usize = 32;
 
 /// Bytes after the last entry's. A reader may therefore copy this many bytes from the beginning of any entry,
 /// which is a copy of a known length for most entries.
-pub(super) const SLACK: usize = 128;
+pub(crate) const SLACK: usize = 128;
 
 /// Bytes and entries of the first allocations, which come with the first entry.
 const BYTES_MIN: usize = 512;
@@ -13,31 +14,31 @@ const ENTRIES_MIN: usize = 8;
 
 /// An entry: where its bytes begin, and what its owner knows about it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry<M> {
+pub(crate) struct Entry<M> {
     /// Number of bytes that the table had stored before, from its beginning on and modulo 2^32. It stays
     /// right when bytes are moved.
-    pub(super) start: u32,
-    pub(super) name_len: u32,
-    pub(super) value_len: u32,
-    pub(super) meta: M,
+    pub(crate) start: u32,
+    pub(crate) name_len: u32,
+    pub(crate) value_len: u32,
+    pub(crate) meta: M,
 }
 
 impl<M> Entry<M> {
     /// An entry that has not been inserted.
-    pub(super) fn new(name_len: usize, value_len: usize, meta: M) -> Self {
+    pub(crate) fn new(name_len: usize, value_len: usize, meta: M) -> Self {
         Self { start: 0, name_len: name_len as u32, value_len: value_len as u32, meta }
     }
 
     /// The size that RFC 7541 section 4.1 gives an entry.
     #[inline]
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.name_len as usize + self.value_len as usize + ENTRY_OVERHEAD
     }
 }
 
 /// A dynamic table. Its owner decides which bytes it stores for an entry; they are contiguous.
 #[derive(Debug)]
-pub(super) struct DynamicTable<M> {
+pub(crate) struct DynamicTable<M> {
     /// The bytes of all entries, those of evicted ones before them, and free room.
     bytes: Vec<u8>,
     /// Length of all but the free room.
@@ -56,35 +57,40 @@ pub(super) struct DynamicTable<M> {
 }
 
 impl<M: Copy> DynamicTable<M> {
-    pub(super) fn new(size_max: usize) -> Self {
+    pub(crate) fn new(size_max: usize) -> Self {
         let (bytes, entries) = (Vec::new(), Vec::new());
         Self { bytes, used: 0, origin: 0, entries, newest: 0, count: 0, size: 0, size_max }
     }
 
-    pub(super) fn size_max(&self) -> usize {
+    pub(crate) fn size_max(&self) -> usize {
         self.size_max
     }
 
-    #[cfg(test)]
-    pub(super) fn size(&self) -> usize {
+    /// Sum of the entries' sizes.
+    pub(crate) fn size(&self) -> usize {
         self.size
     }
 
+    /// Number of entries.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Changes the bound, and evicts what exceeds it.
-    pub(super) fn set_size_max(&mut self, size_max: usize) {
+    pub(crate) fn set_size_max(&mut self, size_max: usize) {
         self.size_max = size_max;
         self.evict(size_max);
     }
 
     /// Number of the newest entry. Numbers wrap around.
     #[inline]
-    pub(super) fn newest(&self) -> u32 {
+    pub(crate) fn newest(&self) -> u32 {
         self.newest
     }
 
     /// The entry after which `age` others were inserted: 0 is the newest one.
     #[inline]
-    pub(super) fn get(&self, age: usize) -> Option<&Entry<M>> {
+    pub(crate) fn get(&self, age: usize) -> Option<&Entry<M>> {
         if age < self.count { self.entries.get(self.place(age)) } else { None }
     }
 
@@ -95,7 +101,7 @@ impl<M: Copy> DynamicTable<M> {
 
     /// The bytes from an entry's first one on; those of newer entries and [`SLACK`] bytes follow.
     #[inline]
-    pub(super) fn bytes_from(&self, entry: &Entry<M>) -> &[u8] {
+    pub(crate) fn bytes_from(&self, entry: &Entry<M>) -> &[u8] {
         &self.bytes[self.position(entry)..]
     }
 
@@ -106,7 +112,7 @@ impl<M: Copy> DynamicTable<M> {
 
     /// Inserts an entry with the bytes of all `pieces`, after it has evicted as many as necessary. An entry
     /// that is larger than the table only empties it (RFC 7541 section 4.4).
-    pub(super) fn insert<const N: usize>(&mut self, mut entry: Entry<M>, pieces: [&[u8]; N]) {
+    pub(crate) fn insert<const N: usize>(&mut self, mut entry: Entry<M>, pieces: [&[u8]; N]) {
         let size = entry.size();
         if self.size + size > self.size_max {
             self.evict(self.size_max.saturating_sub(size));
@@ -134,7 +140,7 @@ impl<M: Copy> DynamicTable<M> {
     }
 
     /// The last `len` bytes, which belong to the newest entry.
-    pub(super) fn last_bytes(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn last_bytes(&mut self, len: usize) -> &mut [u8] {
         &mut self.bytes[self.used.saturating_sub(len)..self.used]
     }
 

@@ -1,5 +1,8 @@
-//! An example of RFC 9204 appendix B, broken blocks, and both directions against each other. Never in here:
-//! frames.
+//! The first example of RFC 9204 appendix B, broken blocks, and both directions against each other, without a
+//! dynamic table. Never in here: frames.
+
+mod model;
+mod table;
 
 use std::fmt::Write as _;
 
@@ -7,15 +10,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Known;
-use crate::compression::{BrokenBlock, ListTooLarge, Token};
+use crate::compression::{BrokenBlock, Decoded, ListTooLarge, Token};
 
 const LIST_BYTES_MAX: usize = 1 << 20;
 
-/// Decodes a block to lines.
+/// Decodes a block to lines, without a dynamic table.
 fn decode(block: &[u8]) -> Result<String, BrokenBlock> {
+    decode_by(&mut Decoder::default(), 0, block)
+}
+
+/// The same with a decoder's table.
+fn decode_by(decoder: &mut Decoder, stream: u64, block: &[u8]) -> Result<String, BrokenBlock> {
     let mut out = Vec::new();
     let mut end = 0;
-    let outcome = Decoder::decode::<ListTooLarge>(block, LIST_BYTES_MAX, &mut out, |out, field| {
+    let outcome = decoder.decode::<ListTooLarge>(stream, block, LIST_BYTES_MAX, &mut out, |out, field| {
         assert_eq!(field.name.start, end);
         assert_eq!(&out[field.name.end..field.value.start], b": ");
         assert_eq!(&out[field.value.end..], b"\r\n");
@@ -26,15 +34,34 @@ fn decode(block: &[u8]) -> Result<String, BrokenBlock> {
     Ok(String::from_utf8_lossy(&out).replace("\r\n", "\n"))
 }
 
+/// Writes a block without a dynamic table.
+fn written(write: impl FnOnce(&mut SectionWriter<'_>)) -> Vec<u8> {
+    written_by(&mut Encoder::default(), 0, write)
+}
+
+/// The same with an encoder's table.
+fn written_by(encoder: &mut Encoder, stream: u64, write: impl FnOnce(&mut SectionWriter<'_>)) -> Vec<u8> {
+    let mut section = encoder.begin(stream);
+    write(&mut section);
+    section.finish().concat()
+}
+
+/// The fields of a block as the decoder passes them on.
+fn fields(block: &[u8]) -> Vec<Decoded> {
+    let mut seen = Vec::new();
+    let _ = Decoder::default().decode::<ListTooLarge>(0, block, 1000, &mut Vec::new(), |_, field| {
+        seen.push(field);
+        Ok(())
+    });
+    seen
+}
+
 /// RFC 9204 appendix B.1.
 #[test]
 fn the_example_of_the_standard_is_decoded() {
     let block = b"\x00\x00\x51\x0b/index.html";
     assert_eq!(decode(block).unwrap(), ":path: /index.html\n");
-    let mut written = Vec::new();
-    begin(&mut written);
-    field(b":path", b"/index.html", &mut written);
-    assert_eq!(written, block);
+    assert_eq!(written(|section| section.field(b":path", b"/index.html")), block);
 }
 
 #[test]
@@ -83,11 +110,9 @@ fn blocks_that_are_not_valid_are_broken() {
 
 #[test]
 fn a_list_that_is_too_large_is_cut_off() {
-    let mut block = Vec::new();
-    begin(&mut block);
-    (0..10).for_each(|_| field(b"abcd", b"efgh", &mut block));
+    let block = written(|section| (0..10).for_each(|_| section.field(b"abcd", b"efgh")));
     let mut out = Vec::new();
-    let outcome = Decoder::decode::<ListTooLarge>(&block, 100, &mut out, |_, _| Ok(()));
+    let outcome = Decoder::default().decode::<ListTooLarge>(0, &block, 100, &mut out, |_, _| Ok(()));
     assert_eq!((outcome, out.len()), (Ok(Err(ListTooLarge)), 2 * b"abcd: efgh\r\n".len()));
 }
 
@@ -100,14 +125,8 @@ fn secrets_are_not_to_be_stored() {
         ("cookie", "a=0123456789abcdef0123456789abcdef", false),
         ("user-agent", "a", false),
     ] {
-        let mut block = Vec::new();
-        begin(&mut block);
-        field(name.as_bytes(), value.as_bytes(), &mut block);
-        let mut seen = Vec::new();
-        let _ = Decoder::decode::<ListTooLarge>(&block, 1000, &mut Vec::new(), |_, field| {
-            seen.push(field.is_never_indexed);
-            Ok(())
-        });
+        let block = written(|section| section.field(name.as_bytes(), value.as_bytes()));
+        let seen: Vec<_> = fields(&block).iter().map(|field| field.is_never_indexed).collect();
         assert_eq!(seen, [is_secret], "{name}: {value}");
     }
 }
@@ -116,25 +135,30 @@ fn secrets_are_not_to_be_stored() {
 fn statuses_are_written_by_index_where_there_is_one() {
     for (code, bytes) in [(200, &b"\xd9"[..]), (304, b"\xda"), (403, b"\xff\x05"), (418, b"\x5f\x09\x03418")]
     {
-        let mut out = Vec::new();
-        status(code, &mut out);
-        assert_eq!(out, bytes, "{code}");
+        assert_eq!(written(|section| section.status(code))[2..], *bytes, "{code}");
     }
 }
 
 #[test]
-fn streams_of_instructions_may_say_next_to_nothing() {
+fn streams_of_instructions_may_say_next_to_nothing_without_a_table() {
     let mut encoder = &[0x20, 0x20][..];
-    assert_eq!(EncoderStream::receive(&mut encoder), Ok(()));
+    let mut stream = EncoderStream::default();
+    assert_eq!(stream.receive(&mut Decoder::default(), &mut encoder, || Ok(())), Ok(()));
     assert!(encoder.is_empty());
     for wrong in [&[0x21][..], &[0x3f, 0x01], &[0x41, b'a', 0], &[0x00], &[0xc0, 0]] {
-        assert!(EncoderStream::receive(&mut { wrong }).is_err(), "{wrong:x?}");
+        let mut stream = EncoderStream::default();
+        let outcome = stream.receive(&mut Decoder::default(), &mut { wrong }, || Ok(()));
+        assert!(outcome.is_err(), "{wrong:x?}");
     }
+    let receive = |bytes: &[u8]| {
+        let mut encoder = Encoder::default();
+        DecoderStream::default().receive(&mut encoder, &mut { bytes }, || Ok(()))
+    };
     for right in [&[0x40][..], &[0x7f, 0x80, 0x01, 0x44], &[]] {
-        assert_eq!(DecoderStream::default().receive(&mut { right }), Ok(()), "{right:x?}");
+        assert_eq!(receive(right), Ok(()), "{right:x?}");
     }
     for wrong in [&[0x80][..], &[0x01], &[0x00], &[0x7f, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]] {
-        assert!(DecoderStream::default().receive(&mut { wrong }).is_err(), "{wrong:x?}");
+        assert!(receive(wrong).is_err(), "{wrong:x?}");
     }
 }
 
@@ -144,11 +168,13 @@ proptest! {
         fields in proptest::collection::vec(
             ("[a-zA-Z-]{1,80}|content-type|cache-control|:path", "[ -~]{0,300}|text/css|no-cache"), 0..20)
     ) {
-        let mut block = Vec::new();
-        begin(&mut block);
+        let block = written(|section| {
+            for (name, value) in &fields {
+                section.field(name.as_bytes(), value.as_bytes());
+            }
+        });
         let mut lines = String::new();
         for (name, value) in &fields {
-            field(name.as_bytes(), value.as_bytes(), &mut block);
             let _ = writeln!(lines, "{}: {value}", name.to_lowercase());
         }
         prop_assert_eq!(decode(&block), Ok(lines));
@@ -162,14 +188,8 @@ proptest! {
 
     #[test]
     fn names_are_known_as_http_1_knows_them(name in "[a-z-]{1,20}|host|te|cookie|x-request-id") {
-        let mut block = Vec::new();
-        begin(&mut block);
-        field(name.as_bytes(), b"v", &mut block);
-        let mut tokens = Vec::new();
-        let _ = Decoder::decode::<ListTooLarge>(&block, 1000, &mut Vec::new(), |_, field| {
-            tokens.push(field.token);
-            Ok(())
-        });
+        let block = written(|section| section.field(name.as_bytes(), b"v"));
+        let tokens: Vec<_> = fields(&block).iter().map(|field| field.token).collect();
         let token = if name == "cookie" { Token::Cookie } else { Token::Field(Known::of(name.as_bytes())) };
         prop_assert_eq!(tokens, [token]);
     }

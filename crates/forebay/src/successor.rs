@@ -1,0 +1,124 @@
+//! The upgrade of the binary without a lost connection: on SIGUSR2 a successor is started from the same path
+//! with the same arguments, and gets the listening sockets. When it serves, this process accepts no more,
+//! finishes what it has, and ends. If the successor ends before it serves, nothing has changed.
+//!
+//! Must not be in here: how the successor takes the sockets over, which is `service_manager`'s.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use proxy::listening_sockets;
+use rustix::io::dup;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::service_manager::{KEPT, PORTS, READY, SOCKETS};
+
+/// Time over which connections are closed with a response, one after the other, after the successor has
+/// taken over, where `--shutdown-grace-period` does not say another one.
+pub(crate) const PARTING: Duration = Duration::from_secs(5);
+
+/// The folder with the descriptors of this process.
+const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// Ending of the path of a program whose file was replaced (`proc_pid_exe(5)`).
+const REPLACED: &str = " (deleted)";
+
+/// A port that the kernel has chosen, and what it is for.
+#[derive(Clone, Debug)]
+pub(crate) struct ChosenPort {
+    pub(crate) what: &'static str,
+    pub(crate) port: u16,
+}
+
+/// A successor that has been started.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    child: Child,
+    ready: OwnedFd,
+}
+
+impl Successor {
+    /// Starts it with copies of all listening sockets of this process. `kept` are the addresses of those that
+    /// the service manager keeps.
+    ///
+    /// # Errors
+    /// The program cannot be started, or this process cannot have one.
+    pub(crate) fn start(ports: &[ChosenPort], kept: &BTreeSet<SocketAddr>) -> anyhow::Result<Self> {
+        if std::process::id() == 1 {
+            bail!("this is process 1, with which its container ends: replace the container");
+        }
+        let program = program()?;
+        let inherited = |descriptor: &OwnedFd| dup(descriptor).map_err(io::Error::from);
+        // Copies made by dup are inherited; the others are closed when the program begins.
+        let sockets = listening_sockets(descriptors()?);
+        let sockets = sockets.iter().map(inherited).collect::<io::Result<Vec<_>>>()?;
+        let (ready, write) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let write = inherited(&write)?;
+        let numbers: Vec<_> = sockets.iter().map(|socket| socket.as_raw_fd().to_string()).collect();
+        let ports: Vec<_> = ports.iter().map(|one| format!("{}={}", one.what, one.port)).collect();
+        let kept: Vec<_> = kept.iter().map(SocketAddr::to_string).collect();
+        let child = Command::new(&program)
+            .args(env::args_os().skip(1))
+            .env(SOCKETS, numbers.join(","))
+            .env(PORTS, ports.join(","))
+            .env(KEPT, kept.join(","))
+            .env(READY, write.as_raw_fd().to_string())
+            .env_remove("LISTEN_FDS")
+            .env_remove("LISTEN_PID")
+            .env_remove("LISTEN_FDNAMES")
+            .spawn()
+            .with_context(|| format!("{} cannot be started", program.display()))?;
+        Ok(Self { child, ready })
+    }
+
+    /// Number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until it serves.
+    ///
+    /// # Errors
+    /// The process has ended before that.
+    pub(crate) async fn serves(self) -> anyhow::Result<()> {
+        let Self { mut child, ready } = self;
+        let wait = move || {
+            let mut told = [0];
+            let count = std::fs::File::from(ready).read(&mut told).context("it cannot be heard")?;
+            if count == 0 {
+                // It has closed its end, and does not serve.
+                let _ = child.kill();
+                let status = child.wait().context("it cannot be waited for")?;
+                bail!("it has ended before it served: {status}");
+            }
+            Ok(())
+        };
+        tokio::task::spawn_blocking(wait).await.context("it cannot be waited for")?
+    }
+}
+
+/// Numbers of the descriptors of this process, in order.
+fn descriptors() -> io::Result<Vec<RawFd>> {
+    let names = fs::read_dir(DESCRIPTORS)?.map(|entry| Ok(entry?.file_name()));
+    let names = names.collect::<io::Result<Vec<_>>>()?;
+    let mut numbers: Vec<_> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The path of the program, also where its file was replaced by another one.
+fn program() -> anyhow::Result<PathBuf> {
+    let path = env::current_exe().context("the path of this program is not known")?;
+    Ok(match path.to_str().and_then(|path| path.strip_suffix(REPLACED)) {
+        Some(before) => before.into(),
+        None => path,
+    })
+}
