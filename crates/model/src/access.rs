@@ -55,37 +55,18 @@ pub struct Access {
 impl Access {
     /// The networks, if nothing else is checked once it is known that the request can be served.
     pub fn networks_alone(&self) -> Option<&Networks> {
-        let Self {
-            forbidden: _,
-            client_certificate: _,
-            unavailable: _,
-            firewall,
-            limits,
-            quota,
-            networks,
-            api_keys,
-            jwt,
-            basic,
-            oidc_endpoints,
-            hides_sessions,
-            oidc,
-            external,
-            ext_authz,
-            satisfy: _,
-            processor,
-        } = self;
-        let has_credentials = api_keys.is_some() || jwt.is_some() || basic.is_some() || oidc.is_some();
-        let asks_services = external.is_some() || !ext_authz.is_empty() || processor.is_some();
-        let has_others =
-            firewall.is_some() || limits.is_some() || quota.is_some() || oidc_endpoints.is_some();
-        let has_others = has_others || *hides_sessions;
-        networks.as_ref().filter(|_| !has_credentials && !asks_services && !has_others)
+        let shows_something = self.jwt.is_some() || self.oidc.is_some() || self.hides_sessions;
+        self.networks.as_ref().filter(|_| !shows_something && !self.has_dearer_checks())
     }
-}
 
-impl Access {
     /// Whether tokens and sessions are all that is checked once it is known that the request can be served.
     pub fn has_credentials_alone(&self) -> bool {
+        self.networks.is_none() && !self.has_dearer_checks()
+    }
+
+    /// Whether more is checked once it is known that the request can be served than networks, tokens and
+    /// sessions.
+    fn has_dearer_checks(&self) -> bool {
         let Self {
             forbidden: _,
             client_certificate: _,
@@ -93,7 +74,7 @@ impl Access {
             firewall,
             limits,
             quota,
-            networks,
+            networks: _,
             api_keys,
             jwt: _,
             basic,
@@ -106,9 +87,9 @@ impl Access {
             processor,
         } = self;
         let limits_or_inspects = firewall.is_some() || limits.is_some() || quota.is_some();
-        let has_others = networks.is_some() || api_keys.is_some() || basic.is_some();
+        let identifies = api_keys.is_some() || basic.is_some() || oidc_endpoints.is_some();
         let asks_services = external.is_some() || !ext_authz.is_empty() || processor.is_some();
-        !limits_or_inspects && !has_others && !asks_services && oidc_endpoints.is_none()
+        limits_or_inspects || identifies || asks_services
     }
 }
 

@@ -32,9 +32,8 @@ pub(super) fn next(
     let forward = outbound.forward;
     forward.fallback.as_ref()?;
     let now = attempted.worker.clock.now();
-    let welsewhere = |address| attempted.report.was_tried(address);
     let is_done_here = !retry::has_another(attempted, cluster, forward)
-        || cluster.members().iter().all(|member| welsewhere(member.endpoint.address))
+        || cluster.members().iter().all(|member| attempted.report.was_tried(member.endpoint.address))
         || usability::of(cluster, attempted.ejects(), now) != Usability::InUse;
     if !is_done_here || attempted.processing().is_some() {
         return None;
