@@ -51,7 +51,8 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "udp-offload",
         category: "udp",
         what: "the kernel sends or receives each datagram by itself: HTTP/3 costs more CPU time, most of all for large responses",
-        how: "the kernel's release: UDP_SEGMENT came with 4.18, UDP_GRO with 5.0",
+        how: "the kernel's release: UDP_SEGMENT came with 4.18, UDP_GRO with 5.0; UDP sockets at a port that is listened at over \
+              TCP too (/proc/net/udp)",
         severity: Verdict::Warning,
         remedy: "a kernel of version 5.0 or later",
         case: "none",
@@ -157,6 +158,8 @@ fn offload(samples: &Samples) -> Result<Outcome, Unknown> {
     let (version, release) = kernel::version(samples.last()?)?;
     let outcome = if version >= OFFLOADS {
         Outcome::ok(say!("kernel {} sends and receives many datagrams at once", &release))
+    } else if beside_listeners(samples)?.is_empty() {
+        Outcome::ok(say!("no socket for HTTP/3 is open"))
     } else {
         Outcome::warning(say!("kernel {} sends or receives each datagram by itself", &release))
     };
@@ -233,11 +236,19 @@ mod tests {
 
     #[test]
     fn kernels_before_5_0_send_or_receive_one_by_one() {
-        let of = |release: &str| scene().file("proc/sys/kernel/osrelease", release).finding("udp-offload");
+        let with = |release: &str, sockets: &[UdpSocket]| {
+            let scene = scene().file("proc/sys/kernel/osrelease", release).sockets(&[listening("0.0.0.0:443")]);
+            scene.file("forebay/udp-sockets.json", &json(sockets)).finding("udp-offload")
+        };
+        let of = |release: &str| with(release, &[socket("0.0.0.0:443", 0)]);
         assert_eq!(of("6.18.44\n").verdict, Verdict::Ok);
         assert_eq!(of("5.0.0\n").verdict, Verdict::Ok);
         let old = of("4.19.0-27-amd64\n");
         assert_eq!(old.verdict, Verdict::Warning);
         assert_eq!(old.message, "kernel 4.19.0-27-amd64 sends or receives each datagram by itself");
+        let unused = with("4.19.0-27-amd64\n", &[]);
+        assert_eq!((unused.verdict, &*unused.message), (Verdict::Ok, "no socket for HTTP/3 is open"));
+        let hidden = scene().file("proc/sys/kernel/osrelease", "4.19.0-27-amd64\n").finding("udp-offload");
+        assert_eq!(hidden.verdict, Verdict::Unknown);
     }
 }
