@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac;
@@ -13,22 +12,20 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{CertificateParams, PKCS_ECDSA_P256_SHA256, PublicKeyData, SignatureAlgorithm};
-use rustix::net::{Shutdown as Both, shutdown};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509CertificationRequest};
 
+use crate::accepting::Accepting;
 use crate::provider::read;
 use crate::{Authority, Connection, TlsClient};
 
 /// An authority with one account.
 pub struct AcmeServer {
     shared: Arc<Shared>,
-    address: SocketAddr,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Accepting,
 }
 
 struct Shared {
-    listener: TcpListener,
     authority: Authority,
     state: Mutex<State>,
     changed: Condvar,
@@ -101,21 +98,21 @@ impl Default for AcmeServer {
 impl AcmeServer {
     /// Starts an authority.
     pub fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let address = listener.local_addr().expect("it listens");
         let offered = vec!["http-01", "tls-alpn-01", "dns-01"];
-        let state = State { base: format!("http://{address}"), offered, ..State::default() };
+        let state = State { offered, ..State::default() };
         let authority = Authority::new("ACME test authority");
-        let shared = Shared { listener, authority, state: Mutex::new(state), changed: Condvar::new() };
+        let shared = Shared { authority, state: Mutex::new(state), changed: Condvar::new() };
         let shared = Arc::new(shared);
         let for_thread = Arc::clone(&shared);
-        let accepting = Some(std::thread::spawn(move || for_thread.accept()));
-        Self { shared, address, accepting }
+        let accepting =
+            Accepting::start(IpAddr::V4(Ipv4Addr::LOCALHOST), move |stream| for_thread.serve(stream));
+        shared.lock().base = format!("http://{}", accepting.address());
+        Self { shared, accepting }
     }
 
     /// The URL of its directory.
     pub fn directory(&self) -> String {
-        format!("http://{}/directory", self.address)
+        format!("http://{}/directory", self.accepting.address())
     }
 
     /// The authority that signs, for clients that verify.
@@ -207,13 +204,9 @@ impl AcmeServer {
 }
 
 impl Drop for AcmeServer {
+    /// Lets requests that wait go on, since their threads are waited for.
     fn drop(&mut self) {
         self.hold(None);
-        // Wakes `accept` (Linux).
-        let _ = shutdown(&self.shared.listener, Both::Both);
-        if let Some(thread) = self.accepting.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -222,17 +215,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn accept(self: &Arc<Self>) {
-        std::thread::scope(|scope| {
-            while let Ok((stream, _)) = self.listener.accept() {
-                scope.spawn(move || self.serve(stream));
-            }
-        });
-    }
-
     /// Answers one request, and looks at a challenge if that was asked for.
-    fn serve(&self, mut stream: TcpStream) {
-        let Some((head, body)) = read(&mut stream) else { return };
+    fn serve(&self, stream: &TcpStream) {
+        let Some((head, body)) = read(stream) else { return };
         let mut words = head.split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default().to_owned());
         let mut state = self.lock();
@@ -249,8 +234,7 @@ impl Shared {
             if method == "POST" { state.signed(&path, &body, &self.authority) } else { state.plain(&path) };
         let nonce = state.nonce();
         drop(state);
-        answer.write(&mut stream, &nonce);
-        drop(stream);
+        answer.write(stream, &nonce);
         if let Some(number) = path.strip_prefix("/challenge/") {
             self.look(number);
         }
@@ -551,7 +535,7 @@ impl Answer {
         self
     }
 
-    fn write(&self, stream: &mut TcpStream, nonce: &str) {
+    fn write(&self, mut stream: &TcpStream, nonce: &str) {
         let mut lines =
             BTreeMap::from([("Replay-Nonce", nonce.to_owned()), ("Connection", "close".to_owned())]);
         lines.insert("Content-Length", self.body.len().to_string());

@@ -9,6 +9,7 @@
     reason = "what fails in a test panics, wherever it is"
 )]
 
+mod accepting;
 mod acme;
 mod certificate;
 mod collector;

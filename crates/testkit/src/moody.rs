@@ -1,25 +1,24 @@
 //! An endpoint that is well or not as a test likes.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
+
+use crate::accepting::Accepting;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// An endpoint that answers `ok` while it is healthy. It ends with this value.
 #[derive(Debug)]
 pub struct Moody {
-    address: SocketAddr,
     state: Arc<State>,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Accepting,
 }
 
 #[derive(Debug)]
 struct State {
     is_well: AtomicBool,
-    has_ended: AtomicBool,
     requests: AtomicUsize,
     /// Its behaviour while it is not healthy.
     illness: Illness,
@@ -44,30 +43,17 @@ impl Moody {
     }
 
     fn with(illness: Illness) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-        let address = listener.local_addr().expect("it listens");
-        let state = Arc::new(State {
-            is_well: AtomicBool::new(false),
-            has_ended: AtomicBool::new(false),
-            requests: AtomicUsize::new(0),
-            illness,
-        });
+        let state =
+            Arc::new(State { is_well: AtomicBool::new(false), requests: AtomicUsize::new(0), illness });
         let of_thread = Arc::clone(&state);
-        let accepting = std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                if of_thread.has_ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                let of_connection = Arc::clone(&of_thread);
-                std::thread::spawn(move || of_connection.serve(stream));
-            }
-        });
-        Self { address, state, accepting: Some(accepting) }
+        let accepting =
+            Accepting::start(IpAddr::V4(Ipv4Addr::LOCALHOST), move |stream| of_thread.serve(stream));
+        Self { state, accepting }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.accepting.address()
     }
 
     /// The endpoint is healthy from now on.
@@ -86,17 +72,9 @@ impl Moody {
     }
 }
 
-impl Drop for Moody {
-    fn drop(&mut self) {
-        self.state.has_ended.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        let _ = self.accepting.take().map(JoinHandle::join);
-    }
-}
-
 impl State {
     /// Serves requests without a body, or with one that comes with the head.
-    fn serve(&self, mut stream: TcpStream) {
+    fn serve(&self, mut stream: &TcpStream) {
         let mut buffer = [0; 4096];
         while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
             self.requests.fetch_add(1, Ordering::SeqCst);

@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -13,8 +12,9 @@ use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use rustix::net::{Shutdown as Both, shutdown};
 use serde_json::{Value, json};
+
+use crate::accepting::Accepting;
 
 /// Name and secret of the one client.
 pub const CLIENT: (&str, &str) = ("client", "s:cret");
@@ -22,12 +22,10 @@ pub const CLIENT: (&str, &str) = ("client", "s:cret");
 /// A provider with one client and one user.
 pub struct Provider {
     shared: Arc<Shared>,
-    address: SocketAddr,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Accepting,
 }
 
 struct Shared {
-    listener: TcpListener,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -71,10 +69,8 @@ impl Default for Provider {
 impl Provider {
     /// Starts a provider.
     pub fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-        let address = listener.local_addr().expect("it listens");
         let state = State {
-            issuer: format!("http://{address}"),
+            issuer: String::new(),
             keys: vec![key()],
             claims: json!({"sub": "u-1", "email": "ann@a.test", "groups": ["staff", "admin"]}),
             clock: 0,
@@ -90,15 +86,17 @@ impl Provider {
             renewals: 0,
             waiting: 0,
         };
-        let shared = Arc::new(Shared { listener, state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let for_thread = Arc::clone(&shared);
-        let accepting = Some(std::thread::spawn(move || for_thread.accept()));
-        Self { shared, address, accepting }
+        let accepting =
+            Accepting::start(IpAddr::V4(Ipv4Addr::LOCALHOST), move |stream| for_thread.serve(stream));
+        shared.lock().issuer = format!("http://{}", accepting.address());
+        Self { shared, accepting }
     }
 
     /// The issuer, as its tokens say it.
     pub fn issuer(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.accepting.address())
     }
 
     /// The user signs in at the page to which a client was sent. Returns the URL to which the user is sent
@@ -202,13 +200,9 @@ impl Provider {
 }
 
 impl Drop for Provider {
+    /// Lets requests that wait go on, since their threads are waited for.
     fn drop(&mut self) {
         self.hold(false);
-        // Wakes `accept` (Linux).
-        let _ = shutdown(&self.shared.listener, Both::Both);
-        if let Some(thread) = self.accepting.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -217,17 +211,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn accept(self: &Arc<Self>) {
-        std::thread::scope(|scope| {
-            while let Ok((stream, _)) = self.listener.accept() {
-                scope.spawn(move || self.serve(stream));
-            }
-        });
-    }
-
     /// Answers one request.
-    fn serve(&self, mut stream: TcpStream) {
-        let Some((head, body)) = read(&mut stream) else { return };
+    fn serve(&self, mut stream: &TcpStream) {
+        let Some((head, body)) = read(stream) else { return };
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let mut state = self.lock();
         if target == "/token" {
@@ -351,7 +337,7 @@ impl State {
 }
 
 /// Head and body of a request.
-pub(crate) fn read(stream: &mut TcpStream) -> Option<(String, String)> {
+pub(crate) fn read(mut stream: &TcpStream) -> Option<(String, String)> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 8192]);
     loop {
         let length = stream.read(&mut piece).ok().filter(|&length| length > 0)?;

@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-use rustix::net::{Shutdown as Both, shutdown};
 use socket2::{Domain, SockRef, Socket, Type};
 
+use crate::accepting::Accepting;
 use crate::socket::is_timeout;
 use crate::{Connection, PATIENCE};
 
@@ -119,17 +118,14 @@ impl Refusing {
 #[derive(Debug)]
 pub struct Canned {
     shared: Arc<Shared>,
-    address: SocketAddr,
-    accepting: Option<JoinHandle<()>>,
+    accepting: Accepting,
 }
 
 #[derive(Debug)]
 struct Shared {
-    listener: TcpListener,
     answer: Answer,
     connections: AtomicUsize,
     heads: Mutex<Vec<String>>,
-    open: Mutex<Vec<TcpStream>>,
 }
 
 /// Chooses the answer to a request with this head.
@@ -168,23 +164,19 @@ impl Canned {
 
     /// The same, listening at this address.
     pub fn choosing_at(address: IpAddr, answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind((address, 0)).expect("a free port");
-        let address = listener.local_addr().expect("it listens");
         let shared = Arc::new(Shared {
-            listener,
             answer: Answer(Box::new(answer)),
             connections: AtomicUsize::new(0),
             heads: Mutex::default(),
-            open: Mutex::default(),
         });
         let for_thread = Arc::clone(&shared);
-        let accepting = Some(std::thread::spawn(move || for_thread.accept()));
-        Self { shared, address, accepting }
+        let accepting = Accepting::start(address, move |stream| for_thread.serve(stream));
+        Self { shared, accepting }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.accepting.address()
     }
 
     /// Connections so far.
@@ -198,36 +190,11 @@ impl Canned {
     }
 }
 
-impl Drop for Canned {
-    fn drop(&mut self) {
-        // Wakes `accept` (Linux); one that has ended is fine, too.
-        let _ = shutdown(&self.shared.listener, Both::Both);
-        if let Some(thread) = self.accepting.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl Shared {
-    fn accept(self: &Arc<Self>) {
-        std::thread::scope(|scope| {
-            while let Ok((stream, _)) = self.listener.accept() {
-                self.connections.fetch_add(1, Ordering::SeqCst);
-                self.open
-                    .lock()
-                    .expect("no thread panics with it")
-                    .push(stream.try_clone().expect("a descriptor"));
-                scope.spawn(move || self.serve(stream));
-            }
-            for stream in self.open.lock().expect("no thread panics with it").drain(..) {
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-        });
-    }
-
     /// Ends when the other end does, or the connection is shut down.
-    fn serve(&self, mut stream: TcpStream) {
-        let _ = SockRef::from(&stream).set_tcp_nodelay(true);
+    fn serve(&self, mut stream: &TcpStream) {
+        self.connections.fetch_add(1, Ordering::SeqCst);
+        let _ = SockRef::from(stream).set_tcp_nodelay(true);
         let (mut unread, mut piece) = (Vec::new(), [0; 16 * 1024]);
         while let Ok(len @ 1..) = stream.read(&mut piece) {
             unread.extend_from_slice(&piece[..len]);

@@ -237,7 +237,8 @@ mod tests {
     #[test]
     fn kernels_before_5_0_send_or_receive_one_by_one() {
         let with = |release: &str, sockets: &[UdpSocket]| {
-            let scene = scene().file("proc/sys/kernel/osrelease", release).sockets(&[listening("0.0.0.0:443")]);
+            let scene =
+                scene().file("proc/sys/kernel/osrelease", release).sockets(&[listening("0.0.0.0:443")]);
             scene.file("forebay/udp-sockets.json", &json(sockets)).finding("udp-offload")
         };
         let of = |release: &str| with(release, &[socket("0.0.0.0:443", 0)]);
