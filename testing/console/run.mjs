@@ -24,7 +24,7 @@ const PAINT_MS = 300
 const ROUTES_MS = 1000
 const SEARCH_MS = 100
 
-const PAGES = ['overview', 'routes', 'requests', 'firewall', 'clusters', 'replicas', 'certificates', 'countries', 'services', 'problems', 'changes', 'doctor', 'search?q=web']
+const PAGES = ['overview', 'routes', 'requests', 'firewall', 'clusters', 'replicas', 'certificates', 'countries', 'services', 'problems', 'changes', 'past', 'doctor', 'search?q=web']
 /** Names of routes, and how they are to be seen. */
 const HOSTILE = [['<script>', '<script>'], ['\u202e', '\\u{202e}txt.exe'], ['onerror=', 'onerror=']]
 
@@ -84,6 +84,7 @@ async function settled (page, name) {
   await go(page, name)
   if (['routes', 'requests', 'clusters', 'replicas', 'problems'].includes(name)) await page.locator('.rows .row').first().waitFor()
   if (name === 'changes') await page.locator('.changes > li').first().waitFor()
+  if (name === 'past') await page.locator('.timeline line.cursor').waitFor({ state: 'attached' })
   if (name === 'doctor') await page.locator('.findings > li').first().waitFor()
 }
 
@@ -131,7 +132,7 @@ async function everyPage (locale = 'en-GB') {
 async function weight () {
   const { page, close } = await open({})
   const sizes = await page.evaluate(() => performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
-    .filter(({ name }) => !/\/(events|requests|replicas|objects|traffic|problems|changes|doctor|history)(\?|$)|data:/.test(name)).map(({ encodedBodySize }) => encodedBodySize))
+    .filter(({ name }) => !/\/(events|requests|replicas|objects|traffic|problems|changes|doctor|history|past)(\?|$)|data:/.test(name)).map(({ encodedBodySize }) => encodedBodySize))
   const total = sizes.reduce((sum, size) => sum + size, 0)
   figure(sizes.length > 3 && total > 0 && total <= BYTES_MAX, `the page is small: ${total} bytes compressed of ${BYTES_MAX}`)
   await close()
@@ -381,6 +382,40 @@ async function alive () {
   await close()
 }
 
+/** Back over the time line: what was then, and what happened before. */
+async function timeLine () {
+  const { page, said, close } = await open({ viewport: { width: 1440, height: 900 } }, `${base}#/past`)
+  await shown(page)
+  await page.locator('.timeline line.cursor').waitFor({ state: 'attached' })
+  await until(page, () => document.querySelectorAll('.timeline .event').length > 0)
+  check(true, 'events are marks on the time line')
+  await until(page, () => document.querySelector('.charts .line')?.getAttribute('d')?.includes('L'))
+  const requests = () => page.locator('.figures strong').first().innerText()
+  await until(page, () => /[1-9]/.test(document.querySelector('.figures strong').innerText))
+  check(true, `the latest moment has its figures: ${await requests()}`)
+  const moment = () => page.locator('.moment').innerText()
+  const latest = await moment()
+  await page.locator('.timeline svg').click({ position: { x: 12, y: 12 } })
+  const first = await moment()
+  check(first < latest, `a click goes back: from ${latest} to ${first}`)
+  await page.locator('#moment').focus()
+  for (let count = 0; count < 400; count++) await page.keyboard.press('ArrowRight')
+  check(await moment() > first, 'the keyboard goes on from there')
+  await page.locator('#moment').evaluate((slider) => {
+    slider.value = slider.max
+    slider.dispatchEvent(new Event('input', { bubbles: true }))
+  })
+  await page.locator('.happened time').first().waitFor()
+  check(true, `what happened before is told: ${(await page.locator('.happened li').first().innerText()).slice(0, 80)}`)
+  await page.locator('.choice button', { hasText: '1 day' }).click()
+  await page.locator('.choice button[aria-pressed="true"]', { hasText: '1 day' }).waitFor()
+  const found = await violations(page)
+  check(found.length === 0, `the time line keeps nobody out (axe) ${found.join('; ')}`)
+  if (screenshots) await page.screenshot({ path: path.join(screenshots, 'past.png') })
+  check(said.length === 0, `no error meanwhile ${said.join('; ')}`)
+  await close()
+}
+
 async function theme () {
   const { page, close } = await open({ colorScheme: 'light' })
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
@@ -434,7 +469,7 @@ async function documented () {
   check(digestOf(fs.readFileSync(file)) === digest, 'docs/console.png shows what the console shows (FOREBAY_WRITE_DOCS=1 draws it)')
 }
 
-for (const part of [weight, manyRoutes, everyPage, chinese, requestsLive, hostileNames, explained, failing, sortedAndFiltered, reports, alive, theme, awayAndBack, documented]) {
+for (const part of [weight, manyRoutes, everyPage, chinese, requestsLive, hostileNames, explained, failing, sortedAndFiltered, reports, alive, timeLine, theme, awayAndBack, documented]) {
   try {
     await part()
   } catch (error) {

@@ -24,9 +24,12 @@ mod measured;
 mod overload;
 mod peers;
 mod proxies;
+mod recorder;
+mod replay;
 mod scale;
 mod template;
 mod tidy;
+mod upgrades;
 mod waf;
 
 use std::net::SocketAddr;
@@ -49,8 +52,12 @@ enum Task {
     Peers(peers::Arguments),
     /// Measures Forebay in a cluster: at scale, under change and in trouble.
     PeersKubernetes(scale::Arguments),
+    /// Measures a replica before a replayed API server, and predicts larger clusters.
+    Scale(replay::Arguments),
     /// Overloads services, and has clients ask for more than their part.
     Overload(overload::Arguments),
+    /// Upgrades the binary again and again under load.
+    Upgrades(upgrades::Arguments),
     /// Makes what people install: archives, Debian packages, bills of materials, sums.
     Dist(dist::What),
     /// Makes the container image, without a container daemon.
@@ -71,6 +78,8 @@ enum Task {
     Fuzz(fuzz::Arguments),
     /// Plays the regression tests of the OWASP core rules to the firewall.
     Waf(waf::Arguments),
+    /// Measures what the flight recorder costs with thousands of Ingresses.
+    Recorder(recorder::Arguments),
     /// Counts the instructions of a request, and compares with those agreed on.
     Instructions(instructions::Arguments),
     /// Runs the README's commands on a machine that has nothing but the toolchains.
@@ -101,13 +110,16 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
+        Task::Scale(arguments) => return exit_code(replay::run(&arguments)),
         Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
+        Task::Upgrades(arguments) => return exit_code(upgrades::run(&arguments)),
         Task::GatewayConformance(arguments) => return exit_code(gateway::run(&arguments)),
         Task::Dropin(arguments) => return exit_code(dropin::run(&arguments)),
         Task::Cluster(arguments) => return exit_code(cluster::run(&arguments)),
         Task::Fresh(arguments) => return exit_code(fresh::run(&arguments)),
         Task::Adversary(arguments) => return exit_code(adversary::run(&arguments)),
         Task::Fuzz(arguments) => return exit_code(fuzz::run(&arguments)),
+        Task::Recorder(arguments) => return exit_code(recorder::run(&arguments)),
         Task::Waf(arguments) => return exit_code(waf::run(&arguments)),
         Task::ImageTest(arguments) => return exit_code(image::test(&arguments)),
         Task::Dist(arguments) => dist::run(&arguments),

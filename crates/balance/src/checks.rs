@@ -26,15 +26,32 @@ pub struct CheckTally {
 pub struct Checked {
     /// The check has passed.
     pub is_passed: bool,
+    /// Why it was made.
+    pub cause: Cause,
+}
+
+/// Why a check is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The time for it has come.
+    Due,
     /// A failed or silent request has prompted the check: if it fails, the request counts as a failed check
     /// of its own.
-    pub is_prompted: bool,
+    Prompted,
+    /// Another replica, which has checked the endpoint, reports another state: if this check agrees with it,
+    /// no further one is needed.
+    Reported,
 }
 
 impl CheckTally {
     /// The tally of an endpoint in this state.
     pub fn new(is_out: bool) -> Self {
         Self { is_out, against: 0 }
+    }
+
+    /// Whether recent checks contradict the present state.
+    pub fn is_in_doubt(&self) -> bool {
+        self.against > 0
     }
 
     /// Whether the endpoint is out of use by its checks.
@@ -48,10 +65,11 @@ impl CheckTally {
             self.against = 0;
             return false;
         }
-        let (evidence, needed) = match checked {
-            Checked { is_passed: true, .. } => (1, check.rise),
-            Checked { is_prompted: true, .. } => (2, check.fall),
-            Checked { .. } => (1, check.fall),
+        let needed = if checked.is_passed { check.rise } else { check.fall };
+        let evidence = match checked.cause {
+            Cause::Reported => needed,
+            Cause::Prompted if !checked.is_passed => 2,
+            Cause::Prompted | Cause::Due => 1,
         };
         self.against = self.against.saturating_add(evidence);
         let has_changed = self.against >= needed;
@@ -65,7 +83,7 @@ impl CheckTally {
     /// The jitter keeps the checks of many endpoints, and of several replicas, apart.
     pub fn next_after(&self, check: &HealthCheck, random: &Random) -> Duration {
         let in_doubt = (check.interval / CHECK_DOUBT_SHARE).max(CHECK_DOUBT_MIN).min(check.interval);
-        let time = if self.against > 0 { in_doubt } else { check.interval };
+        let time = if self.is_in_doubt() { in_doubt } else { check.interval };
         time.mul_f64(1.0 - CHECK_JITTER + 2.0 * CHECK_JITTER * random.chance())
     }
 }
@@ -89,11 +107,12 @@ mod tests {
             timeout: Duration::from_secs(1),
             rise,
             fall,
+            always: false,
         }
     }
 
     fn checked(is_passed: bool) -> Checked {
-        Checked { is_passed, is_prompted: false }
+        Checked { is_passed, cause: Cause::Due }
     }
 
     #[test]
@@ -112,13 +131,22 @@ mod tests {
 
     #[test]
     fn a_request_that_failed_counts_if_the_check_fails_too() {
-        let prompted = |is_passed| Checked { is_passed, is_prompted: true };
+        let prompted = |is_passed| Checked { is_passed, cause: Cause::Prompted };
         let mut tally = CheckTally::default();
         assert!(!tally.note(prompted(true), &check(2, 2)) && tally.note(prompted(false), &check(2, 2)));
         let mut tally = CheckTally::default();
         assert!(!tally.note(prompted(false), &check(2, 3)) && tally.note(checked(false), &check(2, 3)));
         // Passed checks count one by one.
         assert!(!tally.note(prompted(true), &check(2, 3)) && tally.note(prompted(true), &check(2, 3)));
+    }
+
+    #[test]
+    fn a_check_that_agrees_with_another_replica_decides() {
+        let reported = |is_passed| Checked { is_passed, cause: Cause::Reported };
+        let mut tally = CheckTally::default();
+        assert!(!tally.note(reported(true), &check(3, 5)), "it contradicts the other replica");
+        assert!(tally.note(reported(false), &check(3, 5)) && tally.is_out());
+        assert!(tally.note(reported(true), &check(3, 5)) && !tally.is_out());
     }
 
     #[test]

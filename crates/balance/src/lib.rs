@@ -9,6 +9,7 @@
 mod canary;
 pub mod checks;
 mod concurrency;
+mod copies;
 mod failover;
 mod limits;
 mod outlier;
@@ -24,6 +25,7 @@ pub use concurrency::{
     ClusterLimits, EndpointLimit, Limited, NoSlot, Overuse, Queued, Slot, SlotRequest, WorkerShare,
     is_served_last,
 };
+pub use copies::Copies;
 pub use failover::{Standing, Usability, choose as choose_cluster};
 pub use outlier::{HealthRecord, Observed, Outcome, Outliers};
 pub use pace::Pacer;

@@ -102,19 +102,22 @@ impl Folder {
             Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse(path.to_owned())),
             Err(std::fs::TryLockError::Error(error)) => return Err(io(error)),
         }
-        let mut text = String::new();
-        (&marker).take(1024).read_to_string(&mut text).map_err(io)?;
+        let mut text = read_marker(&marker).map_err(io)?;
         // A process that died between the making of the file and its writing left an empty one.
         if text.is_empty() {
             let hash = hash.unwrap_or_else(KeyHash::random);
             text = format!("{FORM}\n{:016x}{:016x}\n", hash.0, hash.1);
             marker.write_all(text.as_bytes()).map_err(io)?;
         }
-        let mut lines = text.lines();
-        let is_known = lines.next() == Some(FORM);
-        let hash = lines.next().and_then(KeyHash::parse).filter(|_| is_known);
-        let hash = hash.ok_or_else(|| OpenError::Version(path.to_owned()))?;
+        let hash = hash_of(&text).ok_or_else(|| OpenError::Version(path.to_owned()))?;
         Ok(Self { path: path.to_owned(), directory: folder, marker, hash })
+    }
+
+    /// The hash of a folder that another process has open.
+    pub(crate) fn hash_in_use(path: &Path) -> Result<KeyHash, OpenError> {
+        let marker = File::open(path.join(MARKER)).and_then(|marker| read_marker(&marker));
+        let text = marker.map_err(|error| OpenError::Io(path.to_owned(), error))?;
+        hash_of(&text).ok_or_else(|| OpenError::Version(path.to_owned()))
     }
 
     pub(crate) fn hash(&self) -> KeyHash {
@@ -155,6 +158,19 @@ impl Folder {
         let folder = is_gone.then(|| Self::open(&self.path, Some(self.hash)).ok()).flatten()?;
         (folder.hash == self.hash).then_some(folder)
     }
+}
+
+fn read_marker(marker: &File) -> io::Result<String> {
+    let mut text = String::new();
+    marker.take(1024).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// The hash that a marker names. None if it is not of this form.
+fn hash_of(marker: &str) -> Option<KeyHash> {
+    let mut lines = marker.lines();
+    let is_known = lines.next() == Some(FORM);
+    lines.next().and_then(KeyHash::parse).filter(|_| is_known)
 }
 
 fn names(folder: &OwnedFd) -> io::Result<Vec<String>> {

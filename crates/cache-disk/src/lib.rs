@@ -19,11 +19,13 @@ mod purges;
 mod reader;
 mod record;
 mod segment;
+mod shared;
+mod standby;
 mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -33,14 +35,19 @@ use tokio::sync::oneshot;
 
 pub use folder::OpenError;
 pub use purge::{Purge, read_labels, write_labels};
+pub use shared::Size;
 
-use folder::{Folder, KeyHash};
-use index::Index;
+use folder::Folder;
 use reader::Job;
+use shared::{Counters, Shared};
+use standby::Standby;
 use writer::{Order, Writer};
 
 /// Bytes of the smallest folder of use.
 pub const BYTES_MIN: u64 = limits::SEGMENT_BYTES_MIN as u64 * 8;
+
+/// Name of the thread that writes.
+const WRITER: &str = "cache-write";
 
 /// The disk tier. Dropping it writes the pending records and ends its threads.
 #[derive(Debug)]
@@ -75,15 +82,6 @@ pub struct StoredRecord {
     pub body: Bytes,
 }
 
-/// How big it may become.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    /// Bytes of all files together.
-    pub bytes: u64,
-    /// Bytes of a segment, and so of the longest record.
-    pub segment_bytes: u32,
-}
-
 /// Figures for metrics; counters are from the time when the disk was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -111,53 +109,6 @@ pub struct Figures {
     pub corrupt: u64,
 }
 
-/// State that the threads and the callers share.
-#[derive(Debug)]
-struct Shared {
-    index: Mutex<Index>,
-    hash: KeyHash,
-    sequence: AtomicU64,
-    /// Bytes of records that wait to be written.
-    queued: AtomicU64,
-    stop: AtomicBool,
-    bytes_max: u64,
-    is_full: AtomicBool,
-    counters: Counters,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    written: AtomicU64,
-    dropped: AtomicU64,
-    hits: AtomicU64,
-    refused: AtomicU64,
-    evicted: AtomicU64,
-    corrupt: AtomicU64,
-}
-
-impl Shared {
-    /// Later orders have higher numbers.
-    fn next_sequence(&self) -> u64 {
-        self.sequence.fetch_add(1, Ordering::SeqCst)
-    }
-}
-
-impl Size {
-    /// The usual segments for so many bytes.
-    pub fn of(bytes: u64) -> Self {
-        let least = u64::from(limits::SEGMENT_BYTES_MIN);
-        let segment = (bytes / limits::SEGMENTS_WANTED).clamp(least, u64::from(limits::SEGMENT_BYTES_MAX));
-        Self { bytes, segment_bytes: segment as u32 }
-    }
-
-    /// Files that are open at a time where segments are full: these, the one that is being written, and the
-    /// folder with its lock.
-    #[must_use]
-    pub fn open_files_max(self) -> u64 {
-        (self.bytes / u64::from(self.segment_bytes)).min(limits::SEGMENTS_MAX as u64) + 3
-    }
-}
-
 impl Disk {
     /// Opens a folder, and creates it if it does not exist. Returns at once: earlier records are found as the
     /// index is loaded, the latest first.
@@ -167,6 +118,26 @@ impl Disk {
     /// The folder is not one for a cache, is used by another process, or cannot be used.
     pub fn open(path: &Path, size: Size) -> Result<Self, OpenError> {
         Self::open_with_readers(path, size, limits::READERS)
+    }
+
+    /// Opens the folder of a process that this one replaces. If that still has it, nothing is found and
+    /// nothing is cached until it ends; then its records are taken over.
+    ///
+    /// # Errors
+    ///
+    /// The folder is not one for a cache, or cannot be used.
+    pub fn open_after_predecessor(path: &Path, size: Size) -> Result<Self, OpenError> {
+        match Self::open(path, size) {
+            Err(OpenError::InUse(_)) => {}
+            opened => return opened,
+        }
+        // Sequences begin above those that the predecessor gives out once its folder is free.
+        let shared = Arc::new(Shared::new(Folder::hash_in_use(path)?, Vec::new(), 1 << 32, size));
+        let standby = Standby { path: path.to_owned(), shared: Arc::clone(&shared), size };
+        Self::start(shared, limits::READERS, |orders| {
+            let thread = std::thread::Builder::new().name(WRITER.into());
+            Ok(vec![thread.spawn(move || standby.run(&orders)).map_err(OpenError::Thread)?])
+        })
     }
 
     /// Opens a folder with this number of reading threads; with none it acts as a disk that hangs.
@@ -179,33 +150,32 @@ impl Disk {
         let segments = folder.segments()?;
         // Above all that any record in these segments has.
         let sequence = (segments.last().map_or(0, |(id, _)| *id) + 1) << 32;
-        let shared = Arc::new(Shared {
-            hash: folder.hash(),
-            index: Mutex::new(Index::new(segments, sequence)),
-            sequence: AtomicU64::new(sequence),
-            queued: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            bytes_max: size.bytes,
-            is_full: AtomicBool::new(false),
-            counters: Counters::default(),
-        });
+        let shared = Arc::new(Shared::new(folder.hash(), segments, sequence, size));
+        let writer = Writer::new(folder, Arc::clone(&shared), size);
+        let loaded = Arc::clone(&shared);
+        Self::start(shared, readers, |orders| {
+            let loading = load::start(loaded).map_err(OpenError::Thread)?;
+            let thread = std::thread::Builder::new().name(WRITER.into());
+            let writing = thread.spawn(move || writer.run(&orders)).map_err(OpenError::Thread)?;
+            Ok(vec![loading, writing])
+        })
+    }
+
+    /// Starts the threads: those of `begin`, which gets the orders, and the readers.
+    fn start(
+        shared: Arc<Shared>,
+        readers: usize,
+        begin: impl FnOnce(Receiver<Order>) -> Result<Vec<JoinHandle<()>>, OpenError>,
+    ) -> Result<Self, OpenError> {
         let (orders, incoming) = channel();
         let (jobs, waiting) = sync_channel(limits::READS_WAITING_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
-        let mut threads = vec![
-            load::start(Arc::clone(&shared)).map_err(OpenError::Thread)?,
-            Self::start_writer(Writer::new(folder, Arc::clone(&shared), size), incoming)?,
-        ];
+        let mut threads = begin(incoming)?;
         for _ in 0..readers {
             let reader = reader::start(Arc::clone(&shared), Arc::clone(&waiting));
             threads.push(reader.map_err(OpenError::Thread)?);
         }
         Ok(Self { shared, orders, jobs: Some(jobs), _waiting: waiting, threads })
-    }
-
-    fn start_writer(writer: Writer, orders: Receiver<Order>) -> Result<JoinHandle<()>, OpenError> {
-        let thread = std::thread::Builder::new().name("cache-write".into());
-        thread.spawn(move || writer.run(&orders)).map_err(OpenError::Thread)
     }
 
     /// Inserts a record in place of the one with the same key. It is written later; if too many writes are

@@ -29,3 +29,5 @@ pub(crate) const REFUSED_PAUSE: std::time::Duration = std::time::Duration::from_
 pub(crate) const LABELS_BYTES_MAX: usize = 64 << 10;
 /// Removals and purges that are brought to the disk at once while orders keep coming.
 pub(crate) const SYNCED_TOGETHER_MAX: u32 = 256;
+/// Time between two looks whether the predecessor has given its folder up.
+pub(crate) const STANDBY_LOOK: std::time::Duration = std::time::Duration::from_millis(50);

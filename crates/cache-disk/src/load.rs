@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use crate::Shared;
 use crate::limits::LOADED_TOGETHER_MAX;
 use crate::purge::Purge;
 use crate::record::{Kind, View};
 use crate::segment::{Content, Entry, read_content, read_record};
+use crate::shared::Shared;
 
 pub(crate) fn start(shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
     let ids = shared.index.lock().segment_ids();

@@ -11,10 +11,11 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::StoredRecord;
 use crate::index::RecordLocation;
 use crate::record::{Kind, View};
 use crate::segment::read_record;
-use crate::{Shared, StoredRecord};
+use crate::shared::Shared;
 
 /// A record to read.
 #[derive(Debug)]

@@ -10,13 +10,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::Record;
 use crate::folder::Folder;
 use crate::index::RecordLocation;
 use crate::limits::{KEPT_SHARE, REFUSED_PAUSE, SEGMENTS_MAX, SYNCED_TOGETHER_MAX};
 use crate::purge::{Purge, write_labels};
 use crate::record::{HEADER_BYTES, Header, Kind, View};
 use crate::segment::{Entry, read_record, write_table};
-use crate::{Record, Shared, Size};
+use crate::shared::{Shared, Size};
 
 /// An order to the writer.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ pub mod abuse;
 mod auth_cache;
 mod connections;
 mod eviction;
+mod failures;
 pub mod limits;
 mod nonces;
 mod password;
@@ -29,7 +30,7 @@ use quota::{Quotas, RedisState};
 pub use rate_limiter::{RateLimiter, RequestSlot};
 pub use sessions::Sessions;
 pub use tokens::{Tokens, VerifiedToken};
-pub use verifier::{Overloaded, Verifier};
+pub use verifier::{Attempt, Unverified, Verifier};
 
 /// The memory of all workers about clients.
 pub struct Clients {

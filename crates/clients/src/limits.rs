@@ -13,8 +13,8 @@ pub(crate) const TOKEN_BYTES_FIXED: usize = 256;
 pub(crate) const TOKENS_FORGED_MAX: usize = 16_384;
 /// Time for which a forged token is remembered.
 pub(crate) const TOKENS_FORGED_TIME: Duration = Duration::from_secs(60);
-/// Groups of clients whose forged tokens are counted.
-pub(crate) const TOKENS_FORGED_CELLS: usize = 4096;
+/// Seconds after a forged token for which others of its client are verified after those of other clients.
+pub(crate) const TOKENS_SUSPECT_SECONDS: u32 = 10;
 /// Forged tokens of a client in a second after which no signature is checked for it.
 pub(crate) const TOKENS_FORGED_PER_SECOND: u32 = 100;
 
@@ -90,12 +90,26 @@ pub(crate) const AUTH_UNSHARED_TIME: Duration = Duration::from_secs(1);
 /// Bytes of headers of a cached answer.
 pub(crate) const AUTH_ANSWER_BYTES_MAX: usize = 8 << 10;
 
+/// Counters of failures, each for the clients of one hash; 32 KiB.
+pub(crate) const FAILURES_CELLS: usize = 4096;
+
 /// Passwords for the users of one Secret that wait to be verified. One takes some tens of milliseconds.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 /// Passwords for all Secrets together that wait to be verified.
 pub(crate) const PASSWORDS_WAITING_TOTAL_MAX: usize = 4096;
 /// Cached passwords that were right, all workers together.
 pub(crate) const PASSWORDS_KNOWN_MAX: usize = 100_000;
+/// Passwords of one client, and for one user of a Secret, that wait to be verified.
+pub(crate) const PASSWORDS_WAITING_PER_CLIENT_MAX: usize = 16;
+pub(crate) const PASSWORDS_WAITING_PER_USER_MAX: usize = 32;
+/// Wrong passwords of a client in a window of this length, after which it is refused until that ends.
+pub(crate) const PASSWORDS_WRONG_PER_CLIENT: u32 = 20;
+pub(crate) const PASSWORDS_WRONG_WINDOW: Duration = Duration::from_secs(10);
+/// Wrong passwords that are remembered, all workers together, and for how long.
+pub(crate) const PASSWORDS_WRONG_MAX: usize = 16_384;
+pub(crate) const PASSWORDS_WRONG_TIME: Duration = Duration::from_secs(60);
+/// Longest rest of the thread after a wrong password; it rests for as long as the hash has taken.
+pub(crate) const PASSWORDS_REST_MAX: Duration = Duration::from_secs(1);
 /// Cost of a bcrypt hash that is computed: 2 to the power of it, some seconds.
 pub(crate) const BCRYPT_COST_MAX: u32 = 16;
 /// Rounds of a crypt hash that are computed: some seconds.

@@ -4,10 +4,10 @@
 //! tokens are remembered apart from the others, so that a flood of them evicts none that is good, and each
 //! client has a number of them in a second.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use clock::Moment;
@@ -15,9 +15,10 @@ use identity::json::Object;
 use quick_cache::sync::Cache as Map;
 use quick_cache::{Equivalent, Weighter};
 
+use crate::failures::Failures;
 use crate::limits::{
-    TOKEN_BYTES_FIXED, TOKENS_BYTES_MAX, TOKENS_FORGED_CELLS, TOKENS_FORGED_MAX, TOKENS_FORGED_PER_SECOND,
-    TOKENS_FORGED_TIME, TOKENS_LIKELY,
+    TOKEN_BYTES_FIXED, TOKENS_BYTES_MAX, TOKENS_FORGED_MAX, TOKENS_FORGED_PER_SECOND, TOKENS_FORGED_TIME,
+    TOKENS_LIKELY, TOKENS_SUSPECT_SECONDS,
 };
 
 /// A token that was verified.
@@ -37,9 +38,8 @@ pub struct VerifiedToken {
 pub struct Tokens {
     verified: Map<Key, Arc<VerifiedToken>, Weights>,
     forged: Map<[u8; 32], Forged>,
-    /// For each of some groups of clients, the second of its last forged token and their number in it.
-    clients: Box<[AtomicU64]>,
-    hasher: RandomState,
+    /// Forged tokens of clients.
+    failures: Failures,
 }
 
 #[derive(Clone, Copy)]
@@ -97,8 +97,7 @@ impl Default for Tokens {
         Self {
             verified: Map::with_weighter(TOKENS_LIKELY, TOKENS_BYTES_MAX, Weights),
             forged: Map::new(TOKENS_FORGED_MAX),
-            clients: (0..TOKENS_FORGED_CELLS).map(|_| AtomicU64::new(0)).collect(),
-            hasher: RandomState::new(),
+            failures: Failures::new(Duration::from_secs(1), TOKENS_FORGED_PER_SECOND),
         }
     }
 }
@@ -131,36 +130,18 @@ impl Tokens {
 
     /// Whether a client has had so many forged tokens in this second that no signature is checked for it.
     pub fn is_exhausted(&self, client: IpAddr, now: Moment) -> bool {
-        let (second, count) = parts(self.cell(client).load(Ordering::Relaxed));
-        second == second_of(now) && count >= TOKENS_FORGED_PER_SECOND
+        self.failures.exhausted_for(client, now).is_some()
+    }
+
+    /// Whether a client has had a forged token a short time ago.
+    pub fn is_suspect(&self, client: IpAddr, now: Moment) -> bool {
+        self.failures.has_failed(client, TOKENS_SUSPECT_SECONDS, now)
     }
 
     /// Counts a forged token of a client.
     pub fn count_forged(&self, client: IpAddr, now: Moment) {
-        let next = |packed: u64| {
-            let (second, count) = parts(packed);
-            let count = if second == second_of(now) { count.saturating_add(1) } else { 1 };
-            Some(u64::from(second_of(now)) << 32 | u64::from(count))
-        };
-        let _ = self.clients[self.index(client)].fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        self.failures.count(client, now);
     }
-
-    fn cell(&self, client: IpAddr) -> &AtomicU64 {
-        &self.clients[self.index(client)]
-    }
-
-    fn index(&self, client: IpAddr) -> usize {
-        self.hasher.hash_one(client) as usize % self.clients.len()
-    }
-}
-
-fn parts(packed: u64) -> (u32, u32) {
-    ((packed >> 32) as u32, packed as u32)
-}
-
-/// The second, counted from 1, so that no cell begins in it.
-fn second_of(now: Moment) -> u32 {
-    (now.since_begin().as_secs() as u32).wrapping_add(1)
 }
 
 fn digest(settings: &[u8; 32], token: &[u8]) -> [u8; 32] {
@@ -174,8 +155,6 @@ fn digest(settings: &[u8; 32], token: &[u8]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const NOW: Moment = Moment::BEGIN;
@@ -231,7 +210,7 @@ mod tests {
         }
         assert!(tokens.is_exhausted(client, NOW));
         assert!(!tokens.is_exhausted(client, NOW.after(Duration::from_secs(1))));
-        let free = (1..=50).filter(|last| !tokens.is_exhausted([192, 0, 2, *last].into(), NOW)).count();
-        assert!(free >= 45, "{free}");
+        assert!(tokens.is_suspect(client, NOW.after(Duration::from_secs(9))));
+        assert!(!tokens.is_suspect(client, NOW.after(Duration::from_secs(12))));
     }
 }

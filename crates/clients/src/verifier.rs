@@ -1,22 +1,32 @@
-//! Verification of passwords on a thread of its own, with a cache of those that were right.
+//! Verification of passwords on a thread of its own, with a memory of those that were right or wrong.
 //!
 //! A password hash takes long to compute by design. A worker that computed one would stall all its clients;
-//! on another thread, only those clients wait whose password is not cached. The cache holds neither passwords
-//! nor hashes of them, but message authentication codes under a key of this process.
+//! on another thread, only those clients wait whose password is not known. The thread yields the CPU to all
+//! others, and rests after each wrong password, so that guesses take at most half of an idle CPU. The memory
+//! holds neither passwords nor hashes of them, but message authentication codes under a key of this process.
 
-use std::collections::{HashMap, VecDeque};
+mod queues;
+
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use aws_lc_rs::rand::SystemRandom;
+use clock::Moment;
 use model::Users;
 use parking_lot::{Condvar, Mutex};
 use quick_cache::sync::Cache as Map;
 use tokio::sync::oneshot;
 
-use crate::limits::{PASSWORDS_KNOWN_MAX, PASSWORDS_WAITING_MAX, PASSWORDS_WAITING_TOTAL_MAX};
+use crate::failures::Failures;
+use crate::limits::{
+    PASSWORDS_KNOWN_MAX, PASSWORDS_REST_MAX, PASSWORDS_WRONG_MAX, PASSWORDS_WRONG_PER_CLIENT,
+    PASSWORDS_WRONG_TIME, PASSWORDS_WRONG_WINDOW,
+};
 use crate::password;
+use queues::{Job, Overloaded, Queues};
 
 /// Verifies passwords for all workers.
 pub struct Verifier {
@@ -24,6 +34,10 @@ pub struct Verifier {
     key: Key,
     /// Codes of the passwords that were right. Where there is no room, those are evicted that are used least.
     known: Map<[u8; 32], ()>,
+    /// Codes of those that were wrong, and until when they are remembered.
+    wrong: Map<[u8; 32], Moment>,
+    /// Wrong passwords of clients.
+    failures: Failures,
 }
 
 /// The passwords that wait for the thread.
@@ -34,29 +48,25 @@ struct Waiting {
     has_changed: Condvar,
 }
 
-/// A queue for each Secret, served in turn, so that the clients of one tenant do not delay those of another.
-#[derive(Default)]
-struct Queues {
-    by_secret: HashMap<Secret, VecDeque<Job>>,
-    /// The Secrets that have a queue, the next one first.
-    turns: VecDeque<Secret>,
-    /// Passwords in all queues.
-    total: usize,
-    /// The [`Verifier`] has been dropped.
-    is_closed: bool,
+/// A client that shows a password.
+#[derive(Clone, Copy)]
+pub struct Attempt<'a> {
+    /// The name of the user.
+    pub user: &'a str,
+    /// The password that is claimed to be the user's.
+    pub password: &'a [u8],
+    /// The client's address, or the network that stands for one client.
+    pub client: IpAddr,
 }
 
-/// The digest of a Secret's users.
-type Secret = [u8; 32];
-
-struct Job {
-    password: Vec<u8>,
-    hash: String,
-    result: oneshot::Sender<bool>,
+/// Why a password is not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unverified {
+    /// So many passwords wait that another one would wait for too long.
+    Overloaded,
+    /// The client has shown too many wrong ones; it may go on after this time.
+    Exhausted(Duration),
 }
-
-/// So many passwords wait to be verified that another one would wait for too long.
-pub struct Overloaded;
 
 impl Verifier {
     /// Starts the thread, which ends when the verifier is dropped. It calls `lower_priority` first.
@@ -70,8 +80,13 @@ impl Verifier {
             if let Err(error) = lower_priority() {
                 tracing::debug!(%error, "the thread for passwords keeps its priority");
             }
-            while let Some(Job { password, hash, result }) = jobs.next() {
-                let _ = result.send(password::matches(&password, &hash));
+            while let Some(Job { password, hash, result, .. }) = jobs.next() {
+                let begin = clock::instant();
+                let is_right = password::matches(&password, &hash);
+                let _ = result.send(is_right);
+                if !is_right {
+                    jobs.rest(begin);
+                }
             }
         };
         std::thread::Builder::new().name("passwords".to_owned()).spawn(work)?;
@@ -81,15 +96,24 @@ impl Verifier {
     fn without_thread() -> io::Result<Self> {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new())
             .map_err(|_| io::Error::other("no randomness"))?;
-        Ok(Self { waiting: Arc::default(), key, known: Map::new(PASSWORDS_KNOWN_MAX) })
+        Ok(Self {
+            waiting: Arc::default(),
+            key,
+            known: Map::new(PASSWORDS_KNOWN_MAX),
+            wrong: Map::new(PASSWORDS_WRONG_MAX),
+            failures: Failures::new(PASSWORDS_WRONG_WINDOW, PASSWORDS_WRONG_PER_CLIENT),
+        })
     }
 
     /// Whether a user has this password. A future that is dropped leaves the queue.
     ///
     /// # Errors
     ///
-    /// When the queue of the Secret, or all queues together, are full.
-    pub async fn verify(&self, users: &Users, user: &str, password: &[u8]) -> Result<bool, Overloaded> {
+    /// When the client has shown too many wrong passwords, or when the queue of the Secret, the share of the
+    /// client or the user in it, or all queues together are full. A password that is known to be right is
+    /// verified in any case.
+    pub async fn verify(&self, users: &Users, attempt: Attempt<'_>, now: Moment) -> Result<bool, Unverified> {
+        let Attempt { user, password, client } = attempt;
         let own = users.hash(user);
         // An unknown name takes as long as a known one, so that timing does not tell which names there are.
         let Some(hash) = own.or_else(|| users.stand_in(user)) else { return Ok(false) };
@@ -100,18 +124,29 @@ impl Verifier {
         if own.is_some() && self.known.get(&code).is_some() {
             return Ok(true);
         }
+        if let Some(time) = self.failures.exhausted_for(client, now) {
+            return Err(Unverified::Exhausted(time));
+        }
+        if self.wrong.get(&code).is_some_and(|until| now < until) {
+            return Ok(false);
+        }
         let (result, received) = oneshot::channel();
-        let job = Job { password: password.to_vec(), hash: hash.to_owned(), result };
-        self.waiting.queues.lock().push(*users.digest(), job)?;
+        let (text, name) = (hash.to_owned(), user.to_owned());
+        let job = Job { password: password.to_vec(), hash: text, user: name, client, result };
+        let pushed = self.waiting.queues.lock().push(*users.digest(), job);
+        pushed.map_err(|Overloaded| Unverified::Overloaded)?;
         self.waiting.has_changed.notify_one();
-        let is_right = received.await.map_err(|_| Overloaded)? && own.is_some();
+        let is_right = received.await.map_err(|_| Unverified::Overloaded)? && own.is_some();
         if is_right {
             self.known.insert(code, ());
+        } else {
+            self.wrong.insert(code, now.after(PASSWORDS_WRONG_TIME));
+            self.failures.count(client, now);
         }
         Ok(is_right)
     }
 
-    /// The code under which a right password is cached. It depends on the user, the password and the user's
+    /// The code under which a password is remembered. It depends on the user, the password and the user's
     /// hash, and not on the other users of the Secret.
     fn code(&self, hash: &str, user: &str, password: &[u8]) -> [u8; 32] {
         let len = |text: &str| (text.len() as u64).to_be_bytes();
@@ -143,54 +178,20 @@ impl Waiting {
             self.has_changed.wait(&mut queues);
         }
     }
-}
 
-impl Queues {
-    /// Queues a job, unless the queue of the Secret or all queues together are full.
-    fn push(&mut self, secret: Secret, job: Job) -> Result<(), Overloaded> {
-        if self.total >= PASSWORDS_WAITING_TOTAL_MAX {
-            return Err(Overloaded);
-        }
-        let queue = self.by_secret.entry(secret).or_default();
-        if queue.len() >= PASSWORDS_WAITING_MAX {
-            // Jobs of clients that have gone leave the queue.
-            let before = queue.len();
-            queue.retain(|job| !job.result.is_closed());
-            self.total -= before - queue.len();
-            if queue.len() >= PASSWORDS_WAITING_MAX {
-                return Err(Overloaded);
-            }
-        } else if queue.is_empty() {
-            self.turns.push_back(secret);
-        }
-        queue.push_back(job);
-        self.total += 1;
-        Ok(())
-    }
-
-    /// The next job that a client still waits for.
-    fn pop(&mut self) -> Option<Job> {
-        while let Some(secret) = self.turns.pop_front() {
-            let queue = self.by_secret.get_mut(&secret).expect("a Secret that has a turn has a queue");
-            let before = queue.len();
-            let next = std::iter::from_fn(|| queue.pop_front()).find(|next| !next.result.is_closed());
-            self.total -= before - queue.len();
-            if queue.is_empty() {
-                self.by_secret.remove(&secret);
-            } else {
-                self.turns.push_back(secret);
-            }
-            if next.is_some() {
-                return next;
-            }
-        }
-        None
+    /// Rests for as long as the work has taken that was begun then, within a bound, or until the verifier is
+    /// dropped. The quota of a container counts the CPU time of this thread too, whatever its priority.
+    fn rest(&self, begin: Instant) {
+        let now = clock::instant();
+        let end = now + now.duration_since(begin).min(PASSWORDS_REST_MAX);
+        let mut queues = self.queues.lock();
+        while !queues.is_closed && !self.has_changed.wait_until(&mut queues, end).timed_out() {}
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Waker};
+    use std::task::{Context, Poll, Waker};
 
     use super::*;
 
@@ -203,40 +204,12 @@ mod tests {
         Verifier::start(|| Ok(())).unwrap()
     }
 
-    fn new_job(secret: u8) -> (Secret, Job, oneshot::Receiver<bool>) {
-        let (result, received) = oneshot::channel();
-        ([secret; 32], Job { password: vec![secret], hash: String::new(), result }, received)
+    fn attempt<'a>(user: &'a str, password: &'a [u8]) -> Attempt<'a> {
+        Attempt { user, password, client: [192, 0, 2, 1].into() }
     }
 
-    #[test]
-    fn a_full_queue_of_one_secret_delays_no_other() {
-        let mut queues = Queues::default();
-        let mut results = Vec::new();
-        for _ in 0..PASSWORDS_WAITING_MAX {
-            let (secret, job, received) = new_job(1);
-            assert!(queues.push(secret, job).is_ok());
-            results.push(received);
-        }
-        let (secret, job, _) = new_job(1);
-        assert!(queues.push(secret, job).is_err());
-        let (secret, job, _received) = new_job(2);
-        assert!(queues.push(secret, job).is_ok());
-        let next: Vec<_> = (0..3).map(|_| queues.pop().unwrap().password[0]).collect();
-        assert_eq!(next, [1, 2, 1], "in turn");
-    }
-
-    #[test]
-    fn clients_that_have_gone_leave_the_queue() {
-        let mut queues = Queues::default();
-        for _ in 0..3 * PASSWORDS_WAITING_MAX {
-            let (secret, job, _) = new_job(1);
-            assert!(queues.push(secret, job).is_ok());
-        }
-        let (secret, job, _received) = new_job(1);
-        assert!(queues.push(secret, job).is_ok());
-        assert!(queues.pop().is_some(), "nothing is computed for clients that have gone");
-        assert!(queues.pop().is_none());
-        assert_eq!((queues.total, queues.by_secret.len(), queues.turns.len()), (0, 0, 0));
+    async fn is_right(verifier: &Verifier, users: &Users, user: &str, password: &[u8]) -> bool {
+        verifier.verify(users, attempt(user, password), Moment::BEGIN).await.expect("it is verified")
     }
 
     #[test]
@@ -244,7 +217,7 @@ mod tests {
         let verifier = Verifier::without_thread().unwrap();
         let users = users(1);
         for name in ["a", "nobody"] {
-            let mut asked = std::pin::pin!(verifier.verify(&users, name, b"wrong"));
+            let mut asked = std::pin::pin!(verifier.verify(&users, attempt(name, b"wrong"), Moment::BEGIN));
             assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             let job = verifier.waiting.queues.lock().pop().expect("a hash is to be computed");
             assert!(password::is_costly(&job.hash), "{name}");
@@ -256,14 +229,52 @@ mod tests {
         let verifier = verifier();
         let first = users(1);
         let hash = first.hash("a").unwrap();
-        assert!(!verifier.verify(&first, "a", b"wrong").await.unwrap_or(true));
+        assert!(!is_right(&verifier, &first, "a", b"wrong").await);
         assert!(verifier.known.is_empty());
-        assert!(verifier.verify(&first, "a", b"secret").await.unwrap_or(false));
+        assert!(is_right(&verifier, &first, "a", b"secret").await);
         assert!(verifier.known.get(&verifier.code(hash, "a", b"secret")).is_some());
         let other = users(2);
         let other = other.hash("a").unwrap();
         assert!(verifier.known.get(&verifier.code(other, "a", b"secret")).is_none(), "salted anew");
-        assert!(!verifier.verify(&first, "b", b"secret").await.unwrap_or(true));
+        assert!(!is_right(&verifier, &first, "b", b"secret").await);
+    }
+
+    #[tokio::test]
+    async fn a_wrong_password_is_remembered_for_a_while() {
+        let (verifier, users) = (verifier(), users(1));
+        assert!(!is_right(&verifier, &users, "a", b"wrong").await);
+        let poll = |now| {
+            let mut asked = std::pin::pin!(verifier.verify(&users, attempt("a", b"wrong"), now));
+            asked.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        };
+        assert_eq!(poll(Moment::BEGIN), Poll::Ready(Ok(false)), "without a hash");
+        assert_eq!(poll(Moment::BEGIN.after(PASSWORDS_WRONG_TIME)), Poll::Pending);
+    }
+
+    #[tokio::test]
+    async fn a_client_with_many_wrong_passwords_is_refused_and_no_other() {
+        let (verifier, users) = (verifier(), users(1));
+        assert!(is_right(&verifier, &users, "a", b"secret").await);
+        for number in 0..PASSWORDS_WRONG_PER_CLIENT {
+            assert!(!is_right(&verifier, &users, "a", &number.to_be_bytes()).await);
+        }
+        let asked = verifier.verify(&users, attempt("a", b"another"), Moment::BEGIN).await;
+        assert_eq!(asked, Err(Unverified::Exhausted(PASSWORDS_WRONG_WINDOW)));
+        assert!(is_right(&verifier, &users, "a", b"secret").await, "it is known");
+        let other = Attempt { client: [198, 51, 100, 7].into(), ..attempt("a", b"another") };
+        assert_eq!(verifier.verify(&users, other, Moment::BEGIN).await, Ok(false));
+        let later = Moment::BEGIN.after(PASSWORDS_WRONG_WINDOW);
+        assert_eq!(verifier.verify(&users, attempt("a", b"another"), later).await, Ok(false));
+    }
+
+    #[test]
+    fn the_thread_rests_no_longer_than_the_verifier_lives() {
+        let verifier = Verifier::without_thread().unwrap();
+        let waiting = Arc::clone(&verifier.waiting);
+        drop(verifier);
+        let begin = clock::instant();
+        waiting.rest(begin);
+        assert!(waiting.next().is_none());
     }
 
     #[tokio::test]
@@ -272,10 +283,10 @@ mod tests {
         let hash = bcrypt::hash("secret", 4).unwrap();
         let user = |name: &str| (name.to_owned(), hash.clone());
         let before = Users::new(vec![user("a")], [1; 32]);
-        assert!(verifier.verify(&before, "a", b"secret").await.unwrap_or(false));
+        assert!(is_right(&verifier, &before, "a", b"secret").await);
         let after = Users::new(vec![user("a"), user("b")], [2; 32]);
-        let mut asked = std::pin::pin!(verifier.verify(&after, "a", b"secret"));
+        let mut asked = std::pin::pin!(verifier.verify(&after, attempt("a", b"secret"), Moment::BEGIN));
         let polled = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        assert!(matches!(polled, std::task::Poll::Ready(Ok(true))), "without a hash");
+        assert!(matches!(polled, Poll::Ready(Ok(true))), "without a hash");
     }
 }

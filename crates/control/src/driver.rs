@@ -429,6 +429,10 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         let mut translation = self.translator.translate(index, &self.options, self.names.resolved(), now);
         self.geoip.want(&translation.geoip);
         self.acme.want(&translation.acme);
+        self.names.need(&translation.names);
+        if self.published.is_none() && self.names.is_pending(begun) {
+            return;
+        }
         if self.geoip.is_pending() || self.acme.is_pending() && self.published.is_none() {
             // Databases and certificates are loaded beside this thread, and a configuration without them
             // would close routes, and hosts would be served with the default certificate.
@@ -436,7 +440,6 @@ impl<R: Resolver, O: Publisher> Driver<R, O> {
         }
         add_databases(&mut translation, self.geoip.loaded());
         add_findings(&mut translation, problems, skipped);
-        self.names.need(&translation.names);
         self.options.providers.start(&self.options);
         self.review = translation.valid_until.map(|end| Instant::now() + until(end, now));
         if self.published.as_deref() != Some(&translation) {

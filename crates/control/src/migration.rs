@@ -277,7 +277,7 @@ fn not_served<'i>(
     options: &Options,
     looks: &[Look],
 ) -> Vec<Look> {
-    let hosts = translation.model.hosts().zip(&translation.origins);
+    let hosts = translation.model.hosts().zip(translation.origins.iter());
     let routes = hosts.flat_map(|(host, origins)| host.routes.iter().zip(origins.iter()));
     let served: HashSet<_> =
         routes.filter(|(route, _)| is_served(route)).map(|(_, origin)| origin.object.clone()).collect();

@@ -70,9 +70,12 @@ pub struct Options {
     pub reserved_udp_ports: Vec<(u16, &'static str)>,
     /// Time after which the answer of a TCP service counts as slow.
     pub stream_response_threshold: Duration,
-    /// The zone of this machine. Endpoints whose hints name this zone are preferred; none to ignore the
-    /// hints.
+    /// The zone of this machine. Endpoints whose hints name this zone are preferred; none to ignore hints
+    /// about zones.
     pub zone: Option<String>,
+    /// The node that is this machine. Endpoints whose hints name this node are preferred to those of the
+    /// zone; none to ignore hints about nodes.
+    pub node: Option<String>,
     /// Secret key that all replicas share and no client knows. Together with a Service's uid it derives the
     /// names of endpoints in cookies.
     pub session_secret: Option<SessionKey>,
@@ -193,6 +196,7 @@ impl Default for Options {
             reserved_ports: vec![(80, "--http-port"), (443, "--https-port"), (10254, "--healthz-port")],
             stream_response_threshold: Duration::from_millis(10),
             zone: None,
+            node: None,
             session_secret: None,
             disable_external_names: false,
             external_name_allow: Vec::new(),

@@ -32,6 +32,10 @@ pub const KEPT_MAX: Duration = Duration::from_mins(5);
 /// Time before a name is looked up again after an error.
 pub const RETRY: Duration = Duration::from_secs(5);
 
+/// Time that the first configuration waits for the first look-ups: without addresses the routes to these
+/// names would return 503, in a process that calls itself ready.
+pub const FIRST_WAIT: Duration = Duration::from_secs(2);
+
 /// The most look-ups at the same time; further look-ups queue. The number of names is unbounded, because each
 /// host may need a name of its own.
 pub const LOOKUPS_MAX: usize = 64;
@@ -121,12 +125,33 @@ pub(crate) struct Names<R> {
     due: HashMap<String, Option<Instant>>,
     turns: Arc<Semaphore>,
     lookups: JoinSet<(String, Answer)>,
+    /// End of the wait for the first look-ups; none before the first name is needed.
+    first_until: Option<Instant>,
+    /// Whether that end has been reported.
+    first_is_over: bool,
 }
 
 impl<R: Resolver> Names<R> {
     pub(crate) fn new(resolver: R) -> Self {
         let turns = Arc::new(Semaphore::new(LOOKUPS_MAX));
-        Self { resolver, resolved: Resolved::new(), due: HashMap::new(), turns, lookups: JoinSet::new() }
+        Self {
+            resolver,
+            resolved: Resolved::new(),
+            due: HashMap::new(),
+            turns,
+            lookups: JoinSet::new(),
+            first_until: None,
+            first_is_over: false,
+        }
+    }
+
+    /// Whether a name has not been looked up yet, and the first configuration should wait for it.
+    pub(crate) fn is_pending(&self, now: Instant) -> bool {
+        self.first_until.is_some_and(|until| now < until) && self.lacks_result()
+    }
+
+    fn lacks_result(&self) -> bool {
+        self.due.keys().any(|name| !self.resolved.contains_key(name))
     }
 
     pub(crate) fn resolved(&self) -> &Resolved {
@@ -137,6 +162,9 @@ impl<R: Resolver> Names<R> {
     pub(crate) fn need(&mut self, names: &BTreeSet<String>) {
         self.due.retain(|name, _| names.contains(name));
         self.resolved.retain(|name, _| names.contains(name));
+        if !names.is_empty() {
+            self.first_until.get_or_insert_with(|| Instant::now() + FIRST_WAIT);
+        }
         for name in names {
             if !self.due.contains_key(name) {
                 self.look_up(name);
@@ -144,10 +172,15 @@ impl<R: Resolver> Names<R> {
         }
     }
 
-    /// Waits until the addresses of a name have changed.
+    /// Waits until the addresses of a name have changed, or the wait for the first ones is over.
     pub(crate) async fn changed(&mut self) {
         loop {
-            let next = self.due.values().flatten().min().copied();
+            let first = self.first_until.filter(|_| !self.first_is_over && self.lacks_result());
+            if first.is_some_and(|until| until <= Instant::now()) {
+                self.first_is_over = true;
+                return;
+            }
+            let next = self.due.values().flatten().copied().chain(first).min();
             let timer = async {
                 match next {
                     Some(next) => tokio::time::sleep_until(next.into()).await,
@@ -358,6 +391,19 @@ mod tests {
         // The other tasks get a turn, because all tasks run on this thread.
         tokio::task::yield_now().await;
         assert!(begun.try_recv().is_err(), "one answered, and as many as may be at a time are waited for");
+    }
+
+    /// The first configuration waits for addresses, and no longer than it should for a server that is silent.
+    #[tokio::test]
+    async fn first_lookups_are_waited_for_within_bounds() {
+        let mut names = Names::new(Nowhere);
+        assert!(!names.is_pending(Instant::now()), "no name is needed");
+        names.need(&BTreeSet::from(["a.test".to_owned()]));
+        let begun = Instant::now();
+        assert!(names.is_pending(begun) && !names.is_pending(begun + FIRST_WAIT));
+        assert!(!names.take("other.test".to_owned(), Err("no".to_owned()), begun));
+        assert!(names.take("a.test".to_owned(), Err("no".to_owned()), begun));
+        assert!(!names.is_pending(begun), "an error is a result too");
     }
 
     #[tokio::test]

@@ -144,11 +144,11 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
     if let Some(cache) = &forward.cache {
         writeln!(text, "      cache for {:?}, {:?}", cache.default_ttl, cache.query).unwrap();
     }
-    if forward.timeouts != Timeouts::default() {
-        writeln!(text, "      {:?}", forward.timeouts).unwrap();
+    if *forward.timeouts != Timeouts::default() {
+        writeln!(text, "      {:?}", *forward.timeouts).unwrap();
     }
-    if forward.retry != RetryPolicy::default() {
-        writeln!(text, "      {:?}", forward.retry).unwrap();
+    if *forward.retry != RetryPolicy::default() {
+        writeln!(text, "      {:?}", *forward.retry).unwrap();
     }
     for mirror in forward.transfer.mirrors.iter().flatten() {
         writeln!(text, "      mirrors {} to {}", mirror.share, cluster(mirror.cluster, model)).unwrap();

@@ -99,6 +99,38 @@ fn examples_have_no_errors() {
     insta::assert_snapshot!(describe(&load_at(&options, now()).unwrap(), &examples));
 }
 
+/// Events about endpoints regard the Services whose endpoints are checked.
+#[test]
+fn services_with_health_checks_are_known_by_their_uid() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    let of = |name: &str, check: &str, uid: &str| {
+        format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+             metadata: {{name: {name}, annotations: {{forebay.io/health-check: '{check}'}}}}\n\
+             spec: {{rules: [{{host: {name}.test, http: {{paths: [{{path: /, pathType: Prefix, \
+             backend: {{service: {{name: {name}, port: {{number: 80}}}}}}}}]}}}}]}}\n---\n\
+             apiVersion: v1\nkind: Service\nmetadata: {{name: {name}{uid}}}\n\
+             spec: {{ports: [{{port: 80}}]}}\n---\n"
+        )
+    };
+    let objects = [
+        of("checked", "http", ", uid: uid-1"),
+        of("plain", "off", ", uid: uid-2"),
+        of("of-a-file", "tcp", ""),
+    ];
+    std::fs::write(&file, objects.concat()).unwrap();
+    let options = Options {
+        manifests: vec![file],
+        watch_ingress_without_class: true,
+        class_may_be_missing: true,
+        ..Options::default()
+    };
+    let translation = load_at(&options, now()).unwrap();
+    let expected = [("default/checked".parse().unwrap(), "uid-1".to_owned())];
+    assert_eq!(translation.checked_services, expected.into(), "{:?}", translation.problems);
+}
+
 /// Users can copy the page's examples: each block of YAML loads without a problem, and turns on compression
 /// or decompression.
 #[test]
@@ -225,6 +257,7 @@ fn options(text: &str) -> Options {
                 options.reserved_udp_ports.push((value.parse().unwrap(), "--replicas-udp-port"));
             }
             "zone" => options.zone = Some(value.to_owned()),
+            "node" => options.node = Some(value.to_owned()),
             "deep-inspect" => options.deep_inspect = value == "true",
             "enable-annotation-validation" => options.validates_annotations = value == "true",
             "cache-memory" => options.has_cache = value == "true",
@@ -301,8 +334,8 @@ fn plain_route(route: &Route) -> Route {
     let action = match &route.action {
         Action::Forward(forward) => Action::Forward(Forward {
             backends: backends(route).next().map_or_else(|| forward.backends.clone(), Backends::One),
-            timeouts: Timeouts::default(),
-            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default().into(),
+            retry: RetryPolicy::default().into(),
             body_bytes_max: Some(1 << 20),
             connection_header: None,
             sets_affinity_cookie: false,
@@ -311,7 +344,8 @@ fn plain_route(route: &Route) -> Route {
                 request_buffer_bytes: Some(8 << 10),
                 response_head_bytes_max: 4 << 10,
                 ..Transfer::default()
-            },
+            }
+            .into(),
             cache: None,
             overload: Some(Arc::default()),
             priority: Priority::default(),

@@ -151,6 +151,7 @@ const VALUES: &[(&str, &str, Annotations)] = &[
     ("files-index", "a.html,b.html", &[FILES]),
     ("files-listing", "true", &[FILES]),
     ("health-check", "tcp", &[]),
+    ("health-check-always", "true", &[HEALTH]),
     ("health-check-fall", "4", &[HEALTH]),
     ("health-check-host", "inner.test", &[HEALTH]),
     ("health-check-interval", "700ms", &[HEALTH]),

@@ -256,22 +256,40 @@ async fn a_folder_that_is_replaced_is_followed() {
     .await;
 }
 
+/// A default backend outside of the cluster.
+const OUTSIDE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: out}\n\
+                       spec: {type: ExternalName, externalName: out.example.com}\n---\n\
+                       apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
+                       spec: {defaultBackend: {service: {name: out, port: {number: 80}}}}\n";
+
 #[tokio::test]
-async fn addresses_of_outside_names_come_when_they_are_known() {
+async fn the_first_configuration_has_the_addresses_of_outside_names() {
     in_folder(async |root| {
-        let text = "apiVersion: v1\nkind: Service\nmetadata: {name: out}\n\
-                    spec: {type: ExternalName, externalName: out.example.com}\n---\n\
-                    apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n\
-                    spec: {defaultBackend: {service: {name: out, port: {number: 80}}}}\n";
-        fs::write(root.join("a.yaml"), text).unwrap();
+        fs::write(root.join("a.yaml"), OUTSIDE).unwrap();
         let mut running = Running::start(&[&root]);
         let first = running.next().await;
+        let endpoints = &first.model.cluster(model::ClusterId(0)).endpoints;
+        assert_eq!(endpoints[0].address, "192.0.2.7:80".parse().unwrap());
+    })
+    .await;
+}
+
+/// A name server that never answers delays the first configuration, and does not prevent it.
+#[tokio::test]
+async fn a_silent_name_server_is_not_waited_for_without_end() {
+    #[derive(Clone)]
+    struct Silent;
+
+    impl Resolver for Silent {
+        async fn look_up(&self, _: String) -> Answer {
+            std::future::pending().await
+        }
+    }
+    in_folder(async |root| {
+        fs::write(root.join("a.yaml"), OUTSIDE).unwrap();
+        let mut running = Running::resolving(&[&root], Silent);
+        let first = running.next().await;
         assert!(first.model.cluster(model::ClusterId(0)).endpoints.is_empty());
-        let second = running.next().await;
-        assert_eq!(
-            second.model.cluster(model::ClusterId(0)).endpoints[0].address,
-            "192.0.2.7:80".parse().unwrap()
-        );
     })
     .await;
 }

@@ -12,6 +12,7 @@ mod checks;
 pub mod collect;
 mod finding;
 mod format;
+pub mod past;
 mod read;
 mod sample;
 mod samples;

@@ -1,10 +1,11 @@
 //! The admin server: `/console/`, `/livez`, `/readyz`, `/healthz`, `/metrics`, `/status`, `/configuration`,
-//! `/overload`, `/explain`, `/doctor`, `/abuse`, `/abuse/release`, `/cache/status`, `/cache/purge`. It runs
-//! on its own thread, so that a scrape delays no request.
+//! `/overload`, `/explain`, `/doctor`, `/record`, `/abuse`, `/abuse/release`, `/cache/status`,
+//! `/cache/purge`. It runs on its own thread, so that a scrape delays no request.
 
 mod access;
 mod oidc;
 mod overload;
+mod record;
 mod reply;
 mod sign_ins;
 
@@ -36,6 +37,7 @@ use crate::console::{self, Answer, Console};
 use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::instance_status::InstanceStatus;
+use crate::past::answer::Readers;
 use crate::server::{self, ConnectionSlot, Connections};
 use crate::{canaries, configuration, machine, version};
 pub(crate) use access::Access;
@@ -56,6 +58,8 @@ pub(crate) struct Admin {
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
     pub(crate) findings: Arc<Findings>,
+    /// The reading of what the flight recorder holds.
+    pub(crate) readers: Arc<Readers>,
     /// State of the console; none with `--console=false`.
     pub(crate) console: Option<Console>,
     /// Set when the process is about to stop, which makes it not ready.
@@ -92,8 +96,6 @@ pub(crate) fn spawn(listener: StdListener, admin: Arc<Admin>, connections_max: u
 }
 
 async fn serve(listener: TcpListener, admin: Arc<Admin>, connections_max: usize) {
-    let looking = Arc::clone(&admin);
-    tokio::spawn(async move { looking.findings.keep(Arc::clone(&looking.registry)).await });
     if let Some(sign_in) = &admin.sign_in {
         sign_in.start();
     }
@@ -160,7 +162,14 @@ fn tells_of_tenants(path: &str) -> bool {
         || console::is_path(path)
         || matches!(
             path,
-            "/abuse" | "/configuration" | "/overload" | "/doctor" | "/explain" | "/cache/status" | "/status"
+            "/abuse"
+                | "/configuration"
+                | "/overload"
+                | "/doctor"
+                | "/explain"
+                | "/cache/status"
+                | "/record"
+                | "/status"
         )
 }
 
@@ -200,6 +209,9 @@ impl Admin {
                     Answer::Events(response) => response.map(Reply::Events),
                 }
             }
+            _ if path == "/record" => {
+                record::answer(&self.readers, request.uri().query().unwrap_or_default()).await
+            }
             _ => self.answer(request).await.map(Reply::from),
         }
     }
@@ -225,8 +237,8 @@ impl Admin {
             _ => {
                 let console = self.console.as_ref().map_or("", |_| "/console/, ");
                 let hint = format!(
-                    "try {console}/livez, /readyz, /metrics, /status, /configuration, /overload, /explain, /doctor, /abuse, /abuse/release, \
-                     /cache/status or /cache/purge\n"
+                    "try {console}/livez, /readyz, /metrics, /status, /configuration, /overload, /explain, /doctor, /record, /abuse, \
+                     /abuse/release, /cache/status or /cache/purge\n"
                 );
                 response(StatusCode::NOT_FOUND, TEXT, hint)
             }

@@ -42,6 +42,11 @@ pub(crate) fn ask<A: DeserializeOwned>(url: &str, method: Method, target: &str) 
     ask_with(url, method, target, Bytes::new())
 }
 
+/// Sends a request without a body to the server at a URL, and returns the body of its answer.
+pub(crate) fn content(url: &str, method: Method, target: &str) -> anyhow::Result<Bytes> {
+    exchange(url, method, target, Bytes::new())?.content(url)
+}
+
 /// Sends a request to the server at a URL, and reads its answer.
 pub(crate) fn ask_with<A: DeserializeOwned>(
     url: &str,
@@ -49,10 +54,14 @@ pub(crate) fn ask_with<A: DeserializeOwned>(
     target: &str,
     body: Bytes,
 ) -> anyhow::Result<A> {
+    exchange(url, method, target, body)?.read(url)
+}
+
+fn exchange(url: &str, method: Method, target: &str, body: Bytes) -> anyhow::Result<Answer> {
     let address = Address::of_url(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(async { address.connect().await?.send(method, target, None, body).await });
-    asked.with_context(|| format!("cannot ask {url}"))?.read(url)
+    asked.with_context(|| format!("cannot ask {url}"))
 }
 
 impl Address {

@@ -9,7 +9,7 @@ use std::{fs, io};
 
 use anyhow::Context;
 use control::NsName;
-use control::status::{KeptState, Notice};
+use control::status::{About, KeptState, Notice};
 use observe::CanaryFigures;
 use proxy::{KeptRun, RolloutNews, RolloutState, RolloutStatus, Rollouts, Stopped};
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ fn tell(news: RolloutNews, status: &RolloutStatus) {
 fn notice(news: RolloutNews, status: &RolloutStatus) -> Notice {
     let (namespace, name) = status.plan.name.split_once('/').unwrap_or_default();
     Notice {
-        ingress: NsName::new(namespace, name),
+        about: About::Ingress(NsName::new(namespace, name)),
         reason: news.reason(),
         note: status.in_words(),
         is_warning: news == RolloutNews::Stopped,
@@ -233,6 +233,11 @@ impl Entry {
 pub(crate) struct StateFile(PathBuf);
 
 impl StateFile {
+    /// Opens the file that the options name, if they do.
+    pub(crate) fn of(path: Option<&Path>, rollouts: &Rollouts) -> anyhow::Result<Option<Self>> {
+        path.map(|path| Self::open(path, rollouts)).transpose()
+    }
+
     /// Reads the file into the canaries, and makes it where it does not exist.
     pub(crate) fn open(path: &Path, rollouts: &Rollouts) -> anyhow::Result<Self> {
         let what = || format!("--canary-state {}", path.display());

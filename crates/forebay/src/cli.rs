@@ -9,6 +9,7 @@ mod convert;
 mod geoip;
 mod kubectl;
 mod manifests;
+mod record;
 mod refusal;
 mod status;
 mod tools;
@@ -27,15 +28,16 @@ use ipnet::IpNet;
 
 use crate::log_output::AuditLog;
 pub(crate) use crate::output::Output;
-use crate::{bench, demo, doctor, version};
+use crate::{bench, demo, doctor, past, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 pub(crate) use acme::AcmeArgs;
 pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
 pub(crate) use console::ConsoleSignIn;
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use geoip::Geoip;
-pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, Plugin, Reach};
+pub(crate) use kubectl::{Kubectl, KubectlCommand, Logs, PastOfPods, Plugin, Reach};
 pub(crate) use manifests::{Manifests, Source, read_stdin};
+pub(crate) use record::RecordArgs;
 pub(crate) use refusal::explain;
 pub(crate) use status::Status;
 pub(crate) use tools::{Completions, Man, Payload};
@@ -96,8 +98,13 @@ pub(crate) enum Command {
     Demo(demo::Demo),
     /// Find what costs QPS on this machine: connections, ports, queues, cgroups, kernel parameters. Changes
     /// nothing. Exit status: 0 clean, 1 warnings, 2 failures.
-    #[command(after_help = "Examples:\n  forebay doctor\n  forebay doctor --pid 4321 --output json")]
-    Doctor(doctor::Doctor),
+    #[command(
+        after_help = "Examples:\n  forebay doctor\n  forebay doctor --pid 4321 --output json\n  forebay doctor --since 02:50 --until 03:20"
+    )]
+    Doctor(Box<doctor::Doctor>),
+    /// Take a part of a Forebay's record along, or record another process.
+    #[command(after_help = "Examples:\n  forebay record export --help")]
+    Record(past::Records),
     /// Watch a running Forebay in the terminal: rates, times, connections and what needs a look, and routes,
     /// hosts and clusters. Changes nothing.
     #[command(after_help = "Examples:\n  forebay top\n  forebay top --admin http://127.0.0.1:10254")]
@@ -170,6 +177,13 @@ pub(crate) struct Reading {
     /// Time after which a TCP service's response is slow, in forebay_stream_response_over_threshold_ratio.
     #[arg(long, value_name = "TIME", value_parser = model::parse_duration, default_value = "10ms")]
     pub(crate) stream_response_threshold: Duration,
+    /// Zone of this process; endpoints are preferred whose hints name it. --enable-topology-aware-routing
+    /// finds the node's.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) topology_zone: Option<String>,
+    /// Node of this process; endpoints are preferred whose hints name it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) topology_node: Option<String>,
     /// Leave Services of type ExternalName without endpoints.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) disable_svc_external_name: bool,
@@ -269,8 +283,8 @@ pub(crate) struct Serve {
     /// Services of its namespace.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) admin_host: Vec<String>,
-    /// Networks that may use the console, /status, /configuration, /overload, /explain, /doctor, /abuse and
-    /// purges, beside this machine. /metrics and health checks are for everybody.
+    /// Networks that may use the console, /status, /configuration, /overload, /explain, /doctor, /record,
+    /// /abuse and purges, beside this machine. /metrics and health checks are for everybody.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) admin_allow: Vec<IpNet>,
     /// Serve the read-only console at /console/ of the admin server.
@@ -302,6 +316,8 @@ pub(crate) struct Serve {
     /// them [default: they begin anew].
     #[arg(long, value_name = "FILE")]
     pub(crate) canary_state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) recording: RecordArgs,
     /// Seconds between SIGTERM, which fails /healthz at once, and the end of accepting. Meanwhile connections
     /// are closed after their responses.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -355,7 +371,7 @@ pub(crate) struct ApiServer {
 pub(crate) struct Cluster {
     #[command(flatten)]
     pub(crate) api_server: ApiServer,
-    /// Prefer endpoints of this node's zone, by the hints of EndpointSlices.
+    /// Prefer endpoints of this node or of its zone, by the hints of EndpointSlices.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub(crate) enable_topology_aware_routing: bool,
     /// Folder for a copy of the objects, with certificates and keys, which is served if the API server is
@@ -516,7 +532,8 @@ impl Reading {
                 .into_iter()
                 .collect(),
             stream_response_threshold: self.stream_response_threshold,
-            zone: None,
+            zone: self.topology_zone,
+            node: self.topology_node,
             disable_external_names: self.disable_svc_external_name,
             external_name_allow: self.external_name_allow,
             deep_inspect: self.deep_inspect,

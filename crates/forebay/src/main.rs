@@ -19,6 +19,7 @@ mod explain;
 mod fallback_certificate;
 mod firewalls;
 mod guard;
+mod health_news;
 mod ignored;
 mod instance_status;
 mod kubectl;
@@ -28,8 +29,10 @@ mod line;
 mod log_output;
 mod machine;
 mod output;
+mod past;
 mod payload;
 mod query;
+mod recorder;
 mod replicas;
 mod rule_sets;
 mod serve;
@@ -115,7 +118,8 @@ fn run(command: Command, passed_over: &[PassedOver]) -> anyhow::Result<ExitCode>
         Command::Waf(options) => waf::run(options.command),
         Command::Demo(options) => demo::run(&options),
         Command::PlainProxy(options) => demo::plain_proxy(&options),
-        Command::Doctor(options) => doctor::run(options),
+        Command::Doctor(options) => doctor::run(*options),
+        Command::Record(options) => past::run(options),
         Command::Top(options) => top::run(&options),
         Command::Payload(options) => payload::run(&options),
         Command::Bench(options) => bench::run(*options),

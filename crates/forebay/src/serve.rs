@@ -2,15 +2,13 @@
 
 mod metrics;
 mod programmed;
+mod resources;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fs;
 use std::io::IsTerminal;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +21,6 @@ use control::status::{Beside, Keeper, ThisPod};
 use control::{
     Condition, Connection, NsName, Problem, Providers, Publisher, Reason, Review, Severity, Translation,
 };
-use files::{Root, Store};
 use model::ListenerKind;
 use observe::{Registry, log::Writer};
 use proxy::{HandedSockets, Proxy};
@@ -41,13 +38,18 @@ use crate::doctor::serving::Findings;
 use crate::explain::Objects;
 use crate::ignored::PassedOver;
 use crate::log_output::AuditLog;
+use crate::past::answer::Readers;
+use crate::recorder::Recording;
 use crate::successor::{self, ChosenPort, Successor};
 use crate::{
-    fallback_certificate, guard, limit_redis, log_output, machine, replicas, service_manager, trouble,
-    webhook,
+    fallback_certificate, guard, health_news, limit_redis, log_output, machine, replicas, service_manager,
+    trouble, webhook,
 };
 use metrics::metrics_options;
 use programmed::{Applied, tell_programmed};
+use resources::{
+    admin_listener, audit_log, body_folder, cache_disk, check_sources, files, kept_open, recording,
+};
 
 /// Environment variable with the log filter: `info`, `debug`, `control=debug,info`.
 const LOG_VARIABLE: &str = "FOREBAY_LOG";
@@ -90,12 +92,15 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     };
     let (programmed, served) = watch::channel(None);
     let rollouts = Arc::clone(&bootstrap.proxy.rollouts);
+    let health_news = Arc::clone(&bootstrap.proxy.health_news);
     let canary_state = bootstrap.canary_state.clone();
+    let recording = Arc::clone(&bootstrap.recording);
     let (notices, noticed) = mpsc::channel(canaries::NOTICES_MAX);
     let keeper = cluster.as_ref().map(|connection| {
         let (status, registry) = (options.status.options(this_pod()), Arc::clone(&bootstrap.registry));
         let kept = Arc::new(canaries::InLease(Arc::clone(&rollouts)));
-        let beside = Beside { kept: Some(kept), notices: Some(noticed) };
+        let published = Some(Arc::new(recording.notes.clone()) as _);
+        let beside = Beside { kept: Some(kept), notices: Some(noticed), published };
         control::status::spawn(connection, status, served, registry, beside)
     });
     let handed = Arc::clone(&bootstrap.proxy.handed);
@@ -118,7 +123,8 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let is_handed_over = tokio::select! {
         ended = control(options, cluster, acme.clone(), builder) => match ended? {},
         () = tell_programmed(applied.subscribe(), programmed, &acme, || begin(&handed)) => false,
-        () = canaries::follow(&rollouts, notices, canary_state.as_ref()) => false,
+        () = canaries::follow(&rollouts, notices.clone(), canary_state.as_ref()) => false,
+        () = health_news::follow(&health_news, notices) => false,
         () = hand_over(&server, &handed, upgrade) => true,
         Ok(error) = failed => return Err(error),
         _ = terminate.recv() => false,
@@ -127,11 +133,14 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     if !is_handed_over {
         service_manager::tell_stopping();
     }
+    let why = if is_handed_over { "a successor has taken over" } else { "told to stop" };
+    recording.notes.tell(record::kind::STOP, "", format!("{why}: requests in flight are finished"));
     tokio::select! {
         ended = stop(keeper, server.take(), is_handed_over, grace) => ended?,
         _ = terminate.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
         _ = interrupt.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
     }
+    recording.stop(why);
     // Not a return: on a second signal workers are still at it.
     std::process::exit(0);
 }
@@ -172,11 +181,13 @@ fn begin(handed: &HandedSockets) {
 /// Waits for the signal to start a successor, and ends when one has taken over.
 async fn hand_over(server: &RefCell<Option<Server>>, handed: &HandedSockets, mut upgrade: Signal) {
     while upgrade.recv().await.is_some() {
-        let ports = match &*server.borrow() {
-            Some(server) => server.chosen_ports(),
+        let legacy = match &*server.borrow() {
+            Some(server) => server.proxy.bequeath_quic().map(|quic| (server.chosen_ports(), quic)),
             None => continue,
         };
-        let started = Successor::start(&ports, handed.kept()).inspect(|successor| {
+        let started = legacy.context("the sockets of QUIC cannot be copied");
+        let started = started.and_then(|(ports, quic)| Successor::start(&ports, handed.kept(), quic));
+        let started = started.inspect(|successor| {
             let (process, successor) = (std::process::id(), successor.pid());
             tracing::info!(process, successor, "a successor is started, and gets the listening sockets");
         });
@@ -219,7 +230,7 @@ async fn control(
     reading.reserved_ports.push((builder.bootstrap.admin.address.port(), "--healthz-port"));
     reading.providers = builder.bootstrap.providers.clone();
     let _ = builder.bootstrap.admin.providers.set(reading.providers.clone());
-    let Some(connection) = cluster else { return Ok(control::run(reading, builder).await?) };
+    let Some(connection) = cluster else { return Ok(Box::pin(control::run(reading, builder)).await?) };
     tracing::info!(url = connection.url, admin = %builder.bootstrap.admin.address, "following the cluster");
     let pod = match this_pod() {
         Some(name) => control::status::this_pod(&connection, &name).await,
@@ -231,18 +242,22 @@ async fn control(
     let ThisPod { node, host_network } = pod.unwrap_or_default();
     reading.shares_addresses = host_network || !is_in_pod;
     if options.cluster.enable_topology_aware_routing {
-        let node = node.or_else(|| std::env::var("NODE_NAME").ok());
-        reading.zone = match node {
-            Some(node) => control::status::zone_of_node(&connection, &node).await,
-            None => None,
-        };
-        if let Some(zone) = &reading.zone {
-            tracing::info!(zone, "endpoints of this zone are preferred");
-        } else {
-            tracing::warn!("the zone of this node is not known: endpoints of all zones are used");
-        }
+        find_place(&connection, node, &mut reading).await;
     }
-    match control::run_cluster(&connection, options.cluster.options(), reading, builder).await {}
+    match Box::pin(control::run_cluster(&connection, options.cluster.options(), reading, builder)).await {}
+}
+
+/// Finds the node and the zone whose endpoints are preferred, as far as flags do not name them.
+async fn find_place(connection: &Connection, node: Option<String>, reading: &mut control::Options) {
+    reading.node = reading.node.take().or(node).or_else(|| std::env::var("NODE_NAME").ok());
+    if let Some(node) = reading.node.as_ref().filter(|_| reading.zone.is_none()) {
+        reading.zone = control::status::zone_of_node(connection, node).await;
+    }
+    if let Some(zone) = &reading.zone {
+        tracing::info!(zone, node = reading.node, "endpoints of this node or zone are preferred");
+    } else {
+        tracing::warn!("the zone of this node is not known: endpoints of all zones are used");
+    }
 }
 
 /// The Pod that this process runs in, from variables of its manifest.
@@ -264,6 +279,7 @@ struct Bootstrap {
     canary_state: Option<StateFile>,
     /// Connections of the webhook at a time.
     side_connections: usize,
+    recording: Arc<Recording>,
 }
 
 /// Builds the server when there is a configuration to run with, and keeps it up to date.
@@ -319,6 +335,7 @@ impl Publisher for ServerBuilder {
             self.applied.send_replace(Some(Applied { generation, observer, translation }));
         }
         drop(server);
+        self.bootstrap.recording.notes.configured(&self.before, &translation);
         self.before = translation;
     }
 
@@ -340,25 +357,22 @@ impl Bootstrap {
     fn new(options: &cli::Serve) -> anyhow::Result<Self> {
         let admin_address = admin_address(options)?;
         check_sources(options)?;
-        let audit_log = options.waf_audit_log.clone().unwrap_or_default();
-        audit_log.check()?;
-        let body_folder = options.body_buffer_dir.as_deref().map(body_folder).transpose()?;
+        let audit_log = audit_log(options)?;
         let workers = machine::worker_cpus(options.workers)?;
         let descriptors = machine::Descriptors::share_out(workers.len(), kept_open(options));
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let rollouts = canaries::begin(options.keeps_canaries());
-        let canary_state = options.canary_state.as_deref();
-        let canary_state = canary_state.map(|path| StateFile::open(path, &rollouts)).transpose()?;
+        let canary_state = StateFile::of(options.canary_state.as_deref(), &rollouts)?;
         let handed = Arc::new(service_manager::handed_sockets()?);
-        let listener = admin::bind(admin_address, &handed)
-            .map_err(|error| trouble::cannot_listen(&admin_address.to_string(), &error, "--healthz-port"))?;
+        let listener = admin_listener(admin_address, &handed)?;
         let findings = Arc::<Findings>::default();
+        let recording = recording(options, &registry, &findings)?;
+        let readers = Arc::new(Readers::new(Arc::clone(&recording.recorder)));
         let (replica_secret, providers) = (replicas::secret(&options.reading)?, Providers::default());
         let replicas = Replicas { secret: replica_secret.clone(), port: listener.local_addr()?.port() };
-        let console = options.console.then(|| {
-            let (registry, findings) = (Arc::clone(&registry), Arc::clone(&findings));
-            Console::new(registry, findings, replicas, descriptors.side_connections)
-        });
+        let console = options
+            .console
+            .then(|| Console::new(&registry, &findings, &readers, replicas, descriptors.side_connections));
         let admin = Arc::new(Admin {
             registry: Arc::clone(&registry),
             observer: OnceLock::new(),
@@ -366,6 +380,7 @@ impl Bootstrap {
             acme: OnceLock::new(),
             condition: Mutex::default(),
             findings,
+            readers,
             console,
             stopping: AtomicBool::new(false),
             left: Notify::new(),
@@ -385,7 +400,7 @@ impl Bootstrap {
             proxy: proxy::Options {
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
-                body_folder,
+                body_folder: options.body_buffer_dir.as_deref().map(body_folder).transpose()?,
                 cache_bytes: options.reading.cache_memory,
                 files: files(options)?,
                 cache_disk: cache_disk(options)?,
@@ -395,6 +410,7 @@ impl Bootstrap {
                 limit_redis: limit_redis::of(&options.reading)?,
                 budget: descriptors.worker,
                 rollouts,
+                health_news: Arc::default(),
                 handed,
                 fallback_certificate: Some(fallback_certificate::make()?),
                 hostname: machine::hostname(),
@@ -405,6 +421,7 @@ impl Bootstrap {
             audit_log,
             canary_state,
             side_connections: descriptors.side_connections,
+            recording,
         })
     }
 }
@@ -416,47 +433,6 @@ fn admin_address(options: &cli::Serve) -> anyhow::Result<SocketAddr> {
     }
     let ip = host.parse().with_context(|| format!("--healthz-host {host} is not an address"))?;
     Ok(SocketAddr::new(ip, port))
-}
-
-/// Another machine's address would look like one that has run out of ports, request by request.
-fn check_sources(options: &cli::Serve) -> anyhow::Result<()> {
-    for &source in &options.upstream_source_address {
-        let cannot = || format!("--upstream-source-address {source} is not an address of this machine");
-        TcpListener::bind((source, 0)).with_context(cannot)?;
-    }
-    Ok(())
-}
-
-/// Descriptors that files and the cache's folder keep open, at most.
-fn kept_open(options: &cli::Serve) -> u64 {
-    let files = options.reading.files_root.as_ref().map_or(0, |_| files::limits::OPEN_FILES_MAX as u64);
-    let segments = options.reading.cache_disk.map_or(0, |bytes| cache_disk::Size::of(bytes).open_files_max());
-    files + segments
-}
-
-/// Opens the folder of files.
-fn files(options: &cli::Serve) -> anyhow::Result<Option<Arc<Store>>> {
-    let Some(path) = &options.reading.files_root else { return Ok(None) };
-    let root = Root::open(path).context("--files-root")?;
-    let memory = usize::try_from(options.files_memory).unwrap_or(usize::MAX);
-    Ok(Some(Arc::new(Store::new(root, memory))))
-}
-
-/// Opens the cache's folder, if there is to be one.
-fn cache_disk(options: &cli::Serve) -> anyhow::Result<Option<Arc<cache_disk::Disk>>> {
-    let (Some(folder), Some(bytes)) = (&options.reading.cache_folder, options.reading.cache_disk) else {
-        return Ok(None);
-    };
-    let disk = cache_disk::Disk::open(folder, cache_disk::Size::of(bytes)).context("--cache-folder")?;
-    Ok(Some(Arc::new(disk)))
-}
-
-/// Opens the folder for bodies. That it takes files shows now, and not when the first long body comes.
-fn body_folder(path: &Path) -> anyhow::Result<OwnedFd> {
-    let cannot = || format!("--body-buffer-dir {}: files cannot be made there", path.display());
-    let trial = path.join(format!("forebay-trial-{}", std::process::id()));
-    fs::File::create(&trial).and_then(|_| fs::remove_file(&trial)).with_context(cannot)?;
-    Ok(fs::File::open(path).with_context(cannot)?.into())
 }
 
 /// Access rules of the admin server: its host names, where names of our own Services are recognised by their

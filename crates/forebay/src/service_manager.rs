@@ -16,6 +16,9 @@ use proxy::{HandedSockets, handed_descriptor};
 /// Variable with the numbers of descriptors that the Forebay before hands over: listening sockets.
 pub(crate) const SOCKETS: &str = "FOREBAY_HANDED_SOCKETS";
 
+/// Variable with the numbers of descriptors for QUIC: a channel to the Forebay before, and its sockets.
+pub(crate) const QUIC: &str = "FOREBAY_HANDED_QUIC";
+
 /// Variable with the ports that the Forebay before got from the kernel, as in `http=40001,admin=40002`.
 pub(crate) const PORTS: &str = "FOREBAY_HANDED_PORTS";
 
@@ -42,7 +45,10 @@ pub(crate) fn handed_sockets() -> anyhow::Result<HandedSockets> {
         let ports = ports_of(&ports).with_context(|| format!("{PORTS}={ports}"))?;
         let kept = env::var(KEPT).unwrap_or_default();
         let kept = addresses(&kept).with_context(|| format!("{KEPT}={kept}"))?;
-        return Ok(HandedSockets::new(&numbers, &[], ports).context(SOCKETS)?.with_kept(kept));
+        let quic = env::var(QUIC).unwrap_or_default();
+        let quic = list(&quic).with_context(|| format!("{QUIC}={quic}"))?;
+        let sockets = HandedSockets::new(&numbers, &[], ports).context(SOCKETS)?.with_kept(kept);
+        return sockets.with_quic(&quic).context(QUIC);
     }
     let is_ours = env::var("LISTEN_PID").is_ok_and(|pid| pid == std::process::id().to_string());
     let count = env::var("LISTEN_FDS").unwrap_or_default();
@@ -75,6 +81,11 @@ fn ports_of(text: &str) -> anyhow::Result<BTreeMap<String, u16>> {
         anyhow::Ok((name.to_owned(), port.parse()?))
     };
     text.split(',').filter(|pair| !pair.is_empty()).map(port).collect()
+}
+
+/// Whether this process replaces another Forebay, which goes on until this one serves.
+pub(crate) fn is_successor() -> bool {
+    env::var_os(READY).is_some()
 }
 
 /// Tells the Forebay that this one replaces, and the service manager, that this process serves.

@@ -15,11 +15,11 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use proxy::listening_sockets;
+use proxy::{QuicLegacy, listening_sockets};
 use rustix::io::dup;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::service_manager::{KEPT, PORTS, READY, SOCKETS};
+use crate::service_manager::{KEPT, PORTS, QUIC, READY, SOCKETS};
 
 /// Time over which connections are closed with a response, one after the other, after the successor has
 /// taken over, where `--shutdown-grace-period` does not say another one.
@@ -46,12 +46,16 @@ pub(crate) struct Successor {
 }
 
 impl Successor {
-    /// Starts it with copies of all listening sockets of this process. `kept` are the addresses of those that
-    /// the service manager keeps.
+    /// Starts it with copies of all listening sockets of this process, and of those of QUIC. `kept` are the
+    /// addresses of those that the service manager keeps.
     ///
     /// # Errors
     /// The program cannot be started, or this process cannot have one.
-    pub(crate) fn start(ports: &[ChosenPort], kept: &BTreeSet<SocketAddr>) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        ports: &[ChosenPort],
+        kept: &BTreeSet<SocketAddr>,
+        quic: Option<QuicLegacy>,
+    ) -> anyhow::Result<Self> {
         if std::process::id() == 1 {
             bail!("this is process 1, with which its container ends: replace the container");
         }
@@ -60,14 +64,20 @@ impl Successor {
         // Copies made by dup are inherited; the others are closed when the program begins.
         let sockets = listening_sockets(descriptors()?);
         let sockets = sockets.iter().map(inherited).collect::<io::Result<Vec<_>>>()?;
+        let quic = quic.into_iter().flat_map(|one| [one.channel].into_iter().chain(one.sockets));
+        let quic = quic.map(|one| inherited(&one)).collect::<io::Result<Vec<_>>>()?;
         let (ready, write) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let write = inherited(&write)?;
-        let numbers: Vec<_> = sockets.iter().map(|socket| socket.as_raw_fd().to_string()).collect();
+        let numbers = |descriptors: &[OwnedFd]| {
+            let numbers: Vec<_> = descriptors.iter().map(|one| one.as_raw_fd().to_string()).collect();
+            numbers.join(",")
+        };
         let ports: Vec<_> = ports.iter().map(|one| format!("{}={}", one.what, one.port)).collect();
         let kept: Vec<_> = kept.iter().map(SocketAddr::to_string).collect();
         let child = Command::new(&program)
             .args(env::args_os().skip(1))
-            .env(SOCKETS, numbers.join(","))
+            .env(SOCKETS, numbers(&sockets))
+            .env(QUIC, numbers(&quic))
             .env(PORTS, ports.join(","))
             .env(KEPT, kept.join(","))
             .env(READY, write.as_raw_fd().to_string())

@@ -1,14 +1,16 @@
 //! One database in memory.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use maxminddb::{MaxMindDbError, Reader};
+use maxminddb::{LookupResult, MaxMindDbError, Reader, WithinOptions};
 
 use crate::country::Country;
 use crate::edition::{Edition, Kind};
 use crate::field::Field;
+use crate::ranges::{Builder, Ranges};
 use crate::value::Value;
 
 /// A database whose structure has been verified. It is in memory and not mapped from its file: a file that is
@@ -17,7 +19,14 @@ pub struct Database {
     edition: Edition,
     reader: Reader<Vec<u8>>,
     bytes: usize,
+    /// The countries of addresses, to be found faster than in the tree; none in a database without them, or
+    /// with a tree of an unusual form.
+    countries: Option<Ranges<Country>>,
+    /// The autonomous systems of addresses, in the same way.
+    systems: Option<Ranges<u32>>,
 }
+
+type Record<'a> = LookupResult<'a, Vec<u8>>;
 
 /// The bytes are not a database of the edition.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +53,12 @@ impl Database {
         if !has_content(database_type, edition.kind) {
             return Err(InvalidDatabase::Type(database_type.clone()));
         }
-        Ok(Self { edition, reader, bytes: size })
+        let has = |field: Field| field.kinds().contains(&edition.kind);
+        let countries = has(Field::CountryCode).then(|| ranges(&reader, country_of)).flatten();
+        let systems = has(Field::Asn).then(|| ranges(&reader, system_of)).flatten();
+        let bytes =
+            size + countries.as_ref().map_or(0, Ranges::bytes) + systems.as_ref().map_or(0, Ranges::bytes);
+        Ok(Self { edition, reader, bytes, countries, systems })
     }
 
     /// The edition that the database was read as.
@@ -57,21 +71,25 @@ impl Database {
         self.reader.metadata().build_epoch
     }
 
-    /// Size of the database.
+    /// Bytes of memory that the database takes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// The country of an address; none if the database has none for it.
     pub(crate) fn country(&self, address: IpAddr) -> Option<Country> {
-        let record = self.reader.lookup(address).ok()?;
-        let code: &str = record.decode_path(Field::CountryCode.path()).ok()??;
-        Country::of_code(code)
+        match &self.countries {
+            Some(countries) if !is_alias(address) => countries.get(address),
+            _ => country_of(&self.reader.lookup(address).ok()?),
+        }
     }
 
     /// The number of the autonomous system of an address; none if the database has none for it.
     pub(crate) fn system(&self, address: IpAddr) -> Option<u32> {
-        self.reader.lookup(address).ok()?.decode_path(Field::Asn.path()).ok()?
+        match &self.systems {
+            Some(systems) if !is_alias(address) => systems.get(address),
+            _ => system_of(&self.reader.lookup(address).ok()?),
+        }
     }
 
     /// The value of a field; none if the database has none for the address.
@@ -79,6 +97,41 @@ impl Database {
         let record = self.reader.lookup(address).ok()?;
         record.decode_path::<Value<'_>>(field.path()).ok()?.map(|value| value.0)
     }
+}
+
+fn country_of(record: &Record<'_>) -> Option<Country> {
+    let code: &str = record.decode_path(Field::CountryCode.path()).ok()??;
+    Country::of_code(code)
+}
+
+fn system_of(record: &Record<'_>) -> Option<u32> {
+    record.decode_path(Field::Asn.path()).ok()?
+}
+
+/// The values of all networks; none where the tree has a form that ranges cannot show.
+fn ranges<T: Copy + PartialEq>(
+    reader: &Reader<Vec<u8>>,
+    value_of: impl Fn(&Record<'_>) -> Option<T>,
+) -> Option<Ranges<T>> {
+    let mut known: HashMap<usize, Option<T>> = HashMap::new();
+    let mut builder = Builder::new();
+    for record in reader.networks(WithinOptions::default()).ok()? {
+        let record = record.ok()?;
+        let value = *known.entry(record.offset()?).or_insert_with(|| value_of(&record));
+        let network = record.network().ok()?;
+        // The addresses of IPv4 are in `::/96`: a larger network would have to be in both parts.
+        let holds_ipv4 = network.ip().is_ipv6() && network.ip().is_unspecified() && network.prefix() <= 96;
+        if holds_ipv4 || !builder.add(network.ip(), network.prefix(), value) {
+            return None;
+        }
+    }
+    Some(builder.finish())
+}
+
+/// Whether an address of IPv6 may stand for one of IPv4 (`::/96`, 6to4, Teredo), which only the tree knows.
+fn is_alias(address: IpAddr) -> bool {
+    let IpAddr::V6(address) = address else { return false };
+    matches!(address.segments(), [0 | 0x2002, ..] | [0x2001, 0, ..] | [0x64, 0xff9b, ..])
 }
 
 impl fmt::Debug for Database {

@@ -9,6 +9,7 @@ mod database;
 mod databases;
 mod edition;
 mod field;
+mod ranges;
 mod systems;
 mod value;
 

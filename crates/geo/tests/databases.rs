@@ -89,6 +89,57 @@ fn countries_and_systems_come_from_the_databases_that_have_them() {
     assert_eq!(cities.country(ip("2001:db8::1")), Ok(Country::of_code("ZZ")), "newer than our table");
 }
 
+/// Countries and systems are found in a table of ranges, texts in the tree: both have to agree.
+#[test]
+fn ranges_and_the_tree_agree() {
+    let mut state = 1_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut networks = vec![("2002::/16".to_owned(), 3), ("::/96".to_owned(), 4)];
+    for _ in 0..2000 {
+        // Many are next to each other, or within others.
+        let [a, b, c] = [random(4), random(256), random(256)];
+        networks.push((format!("10.{a}.{b}.{c}/{}", 12 + random(21)), random(5)));
+        networks.push((format!("2001:{a:x}:{b:x}:{c:x}::/{}", 20 + random(109)), random(5)));
+    }
+    let record = |number: u64| match geo::NAMES.get(number as usize) {
+        _ if number == 0 => json!({}),
+        Some((code, _)) => json!({ "country": { "iso_code": code }, "autonomous_system_number": number }),
+        None => json!({}),
+    };
+    let networks: Vec<_> =
+        networks.iter().map(|(network, number)| (network.as_str(), record(*number))).collect();
+    let all = Databases::new(
+        [
+            read("GeoLite2-Country", "GeoLite2-Country", &networks),
+            read("GeoLite2-ASN", "GeoLite2-ASN", &networks),
+        ],
+        1,
+    );
+    let mut found = 0;
+    for _ in 0..20_000 {
+        let [a, b, c, d] = [random(5), random(256), random(256), random(256)];
+        for text in [
+            format!("10.{a}.{b}.{c}"),
+            format!("2001:{a:x}:{b:x}:{c:x}::{d:x}"),
+            format!("2002:a{a:02x}:{b:02x}{c:02x}::{d:x}"),
+            format!("::10.{a}.{b}.{c}"),
+            format!("::ffff:10.{a}.{b}.{c}"),
+        ] {
+            let address = ip(&text);
+            let country = all.country(address).unwrap();
+            let code = country.map(|country| country.code().to_owned());
+            assert_eq!(code.as_deref(), all.value(address, Field::CountryCode).as_deref(), "{text}");
+            let system = all.system(address).unwrap().map(|number| number.to_string());
+            assert_eq!(system.as_deref(), all.value(address, Field::Asn).as_deref(), "{text}");
+            found += usize::from(country.is_some());
+        }
+    }
+    assert!(found > 10_000, "{found}");
+}
+
 #[test]
 fn of_two_editions_with_the_same_content_the_last_one_counts() {
     let of = |edition: &str, code: &str| {

@@ -1,3 +1,8 @@
+//! Clusters: the endpoints of a Service's port, and how requests are shared out among them.
+//!
+//! Must not be in here: a choice among endpoints, which is made for each request.
+
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,8 +19,18 @@ pub struct ClusterId(pub u32);
 pub(crate) const CLUSTER_ID: &str = "ClusterId";
 
 /// Clusters by id, shared by the models that have them in common. There may be gaps between the ids.
+///
+/// There may be 100,000 of them, and a change replaces one: copies share all but the part that changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Clusters(Vec<Option<Arc<Cluster>>>);
+pub struct Clusters {
+    /// All parts but the last one have [`PART`] places.
+    parts: Vec<Arc<Vec<Option<Arc<Cluster>>>>>,
+    /// The clusters whose endpoints are checked.
+    checked: BTreeSet<ClusterId>,
+}
+
+/// Places of a part.
+const PART: usize = 256;
 
 impl Clusters {
     /// The cluster of an id.
@@ -24,30 +39,83 @@ impl Clusters {
     ///
     /// When the id is of another model.
     pub fn get(&self, id: ClusterId) -> &Arc<Cluster> {
-        self.0[id.0 as usize].as_ref().expect("the id of a cluster of this model")
+        self.find(id).expect("the id of a cluster of this model")
+    }
+
+    /// The cluster of an id; none for an id that no cluster has.
+    pub fn find(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
+        let at = id.0 as usize;
+        self.parts.get(at / PART)?.get(at % PART)?.as_ref()
+    }
+
+    /// The least id that is greater than those of all clusters.
+    pub fn end(&self) -> ClusterId {
+        let whole = self.parts.len().saturating_sub(1) * PART;
+        ClusterId((whole + self.parts.last().map_or(0, |last| last.len())) as u32)
+    }
+
+    /// The clusters whose endpoints are checked, by ascending id.
+    pub fn checked(&self) -> impl Iterator<Item = ClusterId> {
+        self.checked.iter().copied()
+    }
+
+    /// The clusters that others do not have as the same allocation with the same id.
+    pub fn unlike<'c>(&'c self, others: &'c Self) -> impl Iterator<Item = &'c Arc<Cluster>> {
+        let is_same =
+            |part: &Arc<_>, at: usize| others.parts.get(at).is_some_and(|one| Arc::ptr_eq(part, one));
+        let parts = self.parts.iter().enumerate().filter(move |(at, part)| !is_same(part, *at));
+        parts.flat_map(move |(at, part)| {
+            let place = move |(place, cluster): (usize, &'c Option<Arc<Cluster>>)| {
+                let (id, cluster) = (ClusterId((at * PART + place) as u32), cluster.as_ref()?);
+                let is_there = others.find(id).is_some_and(|other| Arc::ptr_eq(cluster, other));
+                (!is_there).then_some(cluster)
+            };
+            part.iter().enumerate().filter_map(place)
+        })
     }
 
     /// The clusters by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
-        (0..).map(ClusterId).zip(&self.0).filter_map(|(id, cluster)| Some((id, cluster.as_ref()?)))
+        let places = self.parts.iter().flat_map(|part| part.iter());
+        (0..).map(ClusterId).zip(places).filter_map(|(id, cluster)| Some((id, cluster.as_ref()?)))
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.0.iter().flatten().count()
+        self.iter().count()
     }
 
     /// Sets the cluster with an index, and replaces one that has it already.
     pub fn insert(&mut self, id: ClusterId, cluster: Arc<Cluster>) {
-        let at = id.0 as usize;
-        self.0.resize(self.0.len().max(at + 1), None);
-        self.0[at] = Some(cluster);
+        let (part, place) = (id.0 as usize / PART, id.0 as usize % PART);
+        if part >= self.parts.len() {
+            if let Some(last) = self.parts.last_mut() {
+                Arc::make_mut(last).resize(PART, None);
+            }
+            self.parts.resize_with(part, || Arc::new(vec![None; PART]));
+            self.parts.push(Arc::default());
+        }
+        if cluster.health_check.is_some() {
+            self.checked.insert(id);
+        } else {
+            self.checked.remove(&id);
+        }
+        let places = Arc::make_mut(&mut self.parts[part]);
+        places.resize(places.len().max(place + 1), None);
+        places[place] = Some(cluster);
     }
 
     /// Removes the cluster with an index.
     pub fn remove(&mut self, id: ClusterId) {
-        self.0[id.0 as usize] = None;
-        while self.0.pop_if(|last| last.is_none()).is_some() {}
+        self.checked.remove(&id);
+        Arc::make_mut(&mut self.parts[id.0 as usize / PART])[id.0 as usize % PART] = None;
+        while let Some(last) = self.parts.last_mut().filter(|last| last.last().is_none_or(Option::is_none)) {
+            let places = Arc::make_mut(last);
+            while places.pop_if(|place| place.is_none()).is_some() {}
+            if places.is_empty() {
+                self.parts.pop();
+            }
+        }
     }
 }
 
@@ -60,7 +128,11 @@ impl Serialize for ClusterId {
 
 impl FromIterator<Cluster> for Clusters {
     fn from_iter<I: IntoIterator<Item = Cluster>>(clusters: I) -> Self {
-        Self(clusters.into_iter().map(|cluster| Some(Arc::new(cluster))).collect())
+        let mut all = Self::default();
+        for (id, cluster) in (0..).zip(clusters) {
+            all.insert(ClusterId(id), Arc::new(cluster));
+        }
+        all
     }
 }
 
@@ -140,4 +212,43 @@ pub enum Balance {
     Cookie(Arc<Affinity>),
     /// The one that a value of the request leads to.
     Hash(Arc<HashBy>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(name: &str) -> Arc<Cluster> {
+        Arc::new(Cluster { name: name.to_owned(), ..Cluster::default() })
+    }
+
+    fn names(clusters: &Clusters) -> Vec<(u32, String)> {
+        clusters.iter().map(|(id, cluster)| (id.0, cluster.name.clone())).collect()
+    }
+
+    #[test]
+    fn clusters_are_found_by_id_and_only_changed_ones_are_unlike() {
+        let many: Clusters =
+            (0..600).map(|number| Cluster { name: number.to_string(), ..Cluster::default() }).collect();
+        assert_eq!((many.count(), many.end()), (600, ClusterId(600)));
+        let mut changed = many.clone();
+        changed.insert(ClusterId(300), cluster("new"));
+        assert_eq!(changed.unlike(&many).map(|one| &*one.name).collect::<Vec<_>>(), ["new"]);
+        assert_eq!(many.unlike(&changed).map(|one| &*one.name).collect::<Vec<_>>(), ["300"]);
+        assert_eq!((&*many.get(ClusterId(300)).name, &*many.get(ClusterId(599)).name), ("300", "599"));
+        assert_ne!(changed, many);
+    }
+
+    #[test]
+    fn gaps_stay_and_what_is_removed_at_the_end_leaves_nothing() {
+        let mut clusters = Clusters::default();
+        clusters.insert(ClusterId(1000), cluster("far"));
+        clusters.insert(ClusterId(2), cluster("near"));
+        assert_eq!(names(&clusters), [(2, "near".to_owned()), (1000, "far".to_owned())]);
+        assert_eq!((clusters.find(ClusterId(999)), clusters.find(ClusterId(5000))), (None, None));
+        clusters.remove(ClusterId(1000));
+        assert_eq!((names(&clusters), clusters.end()), (vec![(2, "near".to_owned())], ClusterId(3)));
+        clusters.remove(ClusterId(2));
+        assert_eq!(clusters, Clusters::default());
+    }
 }

@@ -20,6 +20,9 @@ pub struct HealthCheck {
     pub rise: u32,
     /// Failed checks in a row after which an endpoint is left out.
     pub fall: u32,
+    /// Endpoints are checked in each interval even where they answer requests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub always: bool,
 }
 
 /// The request that a health check sends.

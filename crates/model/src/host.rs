@@ -20,5 +20,5 @@ pub struct Host {
     /// of this host matches (Gateway API, `HTTPRouteSpec.hostnames`: of routes whose names overlap
     /// "precedence must be given to rules from the `HTTPRoute` with the largest number of characters in a
     /// matching hostname"). None where there is no such host.
-    pub wider: Option<HostName>,
+    pub wider: Option<Box<HostName>>,
 }

@@ -59,6 +59,7 @@ mod rollout;
 mod route;
 mod script;
 mod settings;
+mod shared;
 mod stream;
 pub mod template;
 mod tls;
@@ -133,6 +134,7 @@ pub use settings::{
     AccessLog, ClientSettings, ForwardedHeaders, ForwardedSettings, HeadSettings, HeaderNames,
     ListenAddresses, PoolCap, ServerHeader, Settings, UpstreamConnections,
 };
+pub use shared::Shared;
 pub use stream::{Stream, StreamSettings, TlsStream, Transport};
 pub use template::ValueMap;
 pub use tls::{

@@ -11,7 +11,7 @@ use crate::template::Template;
 use crate::{
     Abuse, Access, Backends, CachePolicy, Conditions, DirectResponse, ErrorPages, Expression, Fallback,
     FastCgi, Files, InvalidPattern, Labels, Overload, Precedence, RequestFilters, ResponseFilters, Script,
-    Tracing, Transfer,
+    Shared, Tracing, Transfer,
 };
 
 /// The handling of requests for some paths of a host. [`Route::new`] makes a route with an action and nothing
@@ -88,7 +88,7 @@ impl Route {
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct PathMatch {
     kind: PathKind,
-    path: String,
+    path: Box<str>,
     /// Only [`PathKind::Regex`] has one.
     #[serde(skip)]
     expression: Option<Expression>,
@@ -135,7 +135,7 @@ pub enum InvalidPath {
 impl PathMatch {
     /// All paths: the prefix `/`.
     pub fn root() -> Self {
-        Self { kind: PathKind::Prefix, path: "/".to_owned(), expression: None }
+        Self { kind: PathKind::Prefix, path: "/".into(), expression: None }
     }
 
     /// A path in the form in which it is compared.
@@ -156,7 +156,7 @@ impl PathMatch {
         };
         let expression =
             expression.transpose().map_err(|why| InvalidPath::Expression(path.to_owned(), why))?;
-        Ok(Self { kind, path: path.to_owned(), expression })
+        Ok(Self { kind, path: path.into(), expression })
     }
 
     /// A match for the whole path, which must begin with a slash.
@@ -210,10 +210,6 @@ impl fmt::Debug for PathMatch {
 
 /// The action of a [`Route`] on a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all routes forward, and each request would follow the box"
-)]
 pub enum Action {
     /// Pass it to an endpoint.
     Forward(Forward),
@@ -231,9 +227,9 @@ pub struct Forward {
     /// The backends that the request may be forwarded to.
     pub backends: Backends,
     /// How long the endpoint may take.
-    pub timeouts: Timeouts,
+    pub timeouts: Shared<Timeouts>,
     /// When another try is made.
-    pub retry: RetryPolicy,
+    pub retry: Shared<RetryPolicy>,
     /// Longest request body in bytes; none for no limit.
     pub body_bytes_max: Option<u64>,
     /// Value of `Connection` to the endpoint, where one is wished for.
@@ -243,7 +239,7 @@ pub struct Forward {
     /// Headers that replace the default ones for endpoints. On the heap, since most routes have none.
     pub head: Option<Box<UpstreamHead>>,
     /// How requests and responses are passed between the client and the endpoint.
-    pub transfer: Transfer,
+    pub transfer: Shared<Transfer>,
     /// Caching of responses; none for no caching.
     pub cache: Option<Arc<CachePolicy>>,
     /// Limits and queueing when endpoints receive more requests than they can answer; none for no detection

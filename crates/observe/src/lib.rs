@@ -22,7 +22,7 @@ pub mod tail;
 
 pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
-    AuthzResult, BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, CanaryFigures, CheckFault,
+    AuthzResult, BriefReader, BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, CanaryFigures, CheckFault,
     ClusterOverload, CodingCells, Controller, Counter, DiskFigures, EndpointCells, EndpointOverload,
     EndpointTotals, Failure, FirewallResult, Gauge, GuardFigure, Handshake, Judged, LocalCounter, Method,
     MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, PortTotals, Process, ProcessorResult,

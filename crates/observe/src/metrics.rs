@@ -39,6 +39,7 @@ pub use canary_figures::CanaryFigures;
 pub use check_fault::CheckFault;
 pub use coding::{CodingCells, Recoding};
 pub use encode::CONTENT_TYPE;
+pub use encode::brief::BriefReader;
 pub use ext_authz::AuthzResult;
 pub use ext_proc::ProcessorResult;
 pub use firewall::FirewallResult;
@@ -159,6 +160,7 @@ table! {
         "unreached" => CacheForgetUnreached, "Changes that it was not told of, or not soon enough.";
         "failed" => CacheHomeFailed, "Requests that it did not answer, or not soon enough, and that went on without it.";
         "worker" => QuicToWorker, "Packets of HTTP/3 that were handed to the worker that has their connection.";
+        "process" => QuicToProcess, "Packets that were handed to the process that has their connection, in an upgrade.";
         "replica" => QuicToReplica, "Packets that were forwarded to the replica that has their connection.";
         "client" => QuicToClient, "Packets of another replica that were sent on to its client.";
         "full" => QuicForwardFull, "Packets that were dropped, since the worker has as many as it may.";

@@ -65,7 +65,7 @@ use crate::io::deadline::Deadlines;
 use crate::io::quic::{CommonSecret, SharedQuic};
 use crate::io::ticker::Ticker;
 use crate::io::tls::{SharedTls, TlsListeners};
-use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX};
+use crate::limits::{CACHE_FORMS_SHARE, FILE_FORMS_BYTES_MAX, START_LOOK};
 use crate::listen::listener::{Bound, ClosedByWorker};
 use crate::listen::parting::Stopping;
 use crate::listen::thread::{Acknowledged, Acknowledgement, Control, WorkerThread};
@@ -73,17 +73,19 @@ use crate::replicas::Announcer;
 use crate::store::Cache;
 use crate::store::forms::Forms;
 use crate::upstream::{Pool, SharedPool, Sources};
-use crate::worker::{Log, Notices, Published, SharedParts, WorkerParts};
+use crate::worker::{Log, Published, SharedParts, WorkerParts};
 
 pub use crate::admit::guard;
 pub use crate::drive::explain;
 pub use crate::io::handed::{HandedSockets, handed_descriptor, listening_sockets};
+pub use crate::io::quic::QuicLegacy;
 pub use crate::limits::CACHE_BYTES_MIN;
 pub use crate::listen::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
 pub use crate::replicas::{Elsewhere, ReplicaSecret, other_replicas};
 pub use crate::store::{CacheFigures, Purge};
+pub use crate::upstream::checks::{HealthChange, HealthNews};
 pub use balance::{KeptRun, RolloutNews, RolloutState, RolloutStatus, Rollouts, Stopped};
 pub use clients::abuse::{ClientKey, ClientSelector, NoClient, NoticedClient};
 pub use count_exchange::{LimitRedis, PasswordSource};
@@ -110,6 +112,7 @@ pub struct Proxy {
     ticker: Ticker,
     /// Sends spans of traced requests.
     spans: SpanExporter,
+    quic: Arc<SharedQuic>,
 }
 
 /// Reports a proxy's state, purges its cache, and lifts verdicts on clients.
@@ -216,7 +219,8 @@ impl Proxy {
         let spans = spans(registry, &snapshot)?;
         let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
         let (published, control) = watch::channel(Published { snapshot, tls_listeners });
-        let ((stopping, stops), shared_pool) = (watch::channel(Stopping::No), SharedPool::new(workers));
+        let shared_pool = SharedPool::new(workers, Arc::clone(&options.health_news));
+        let (stopping, stops) = watch::channel(Stopping::No);
         let (clients, (cache, forms)) = (clients(options, start)?, memory(options));
         let guard = GuardHandle::new(workers, start, registry, (control.clone(), &addresses));
         let (announcer, mut announcements) = Announcer::new(options.replica_secret.is_some());
@@ -236,8 +240,9 @@ impl Proxy {
             rollouts: Arc::clone(&options.rollouts),
             guard,
             spans,
+            quic: quic(options)?,
         };
-        let shared = shared_parts(options, clients, cache, forms, proxy.guard.notices())?;
+        let shared = shared_parts(options, clients, cache, forms, &proxy)?;
         for (index, (&cpu, sockets)) in options.workers.iter().zip(by_worker).enumerate() {
             let (acknowledgement, closed) = proxy.told_by(index);
             let control = Control::new(&control, &stops, proxy.guard.orders());
@@ -260,7 +265,23 @@ impl Proxy {
             };
             proxy.threads.push(std::thread::Builder::new().name(format!("worker {index}")).spawn(run)?);
         }
+        proxy.await_workers()?;
         Ok(proxy)
+    }
+
+    /// Waits until every worker serves. A worker that cannot begin, such as for want of a descriptor, fails
+    /// the start: a process with fewer workers would never be ready, and would not end either.
+    fn await_workers(&mut self) -> std::io::Result<()> {
+        while self.acknowledged.by_all() == 0 {
+            if let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
+                return match self.threads.swap_remove(ended).join() {
+                    Ok(result) => result.and(Err(std::io::Error::other("a worker has ended"))),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+            }
+            std::thread::park_timeout(START_LOOK);
+        }
+        Ok(())
     }
 
     /// The ends through which a worker reports the generation that it serves and the ports that it cannot
@@ -320,6 +341,15 @@ impl Proxy {
         self.stopping.send_replace(Stopping::HandedOver(time));
     }
 
+    /// The sockets and keys of QUIC, for a process that replaces this one; none where HTTP/3 is not served.
+    /// The connections of this process are then finished by it, whichever of the two gets their packets.
+    ///
+    /// # Errors
+    /// Descriptors cannot be copied, or a thread cannot be started.
+    pub fn bequeath_quic(&self) -> std::io::Result<Option<QuicLegacy>> {
+        self.quic.bequeath()
+    }
+
     /// Stops accepting, and has every worker end once its requests are done or their time is up.
     pub fn stop(&self) {
         self.stopping.send_replace(Stopping::Now);
@@ -339,6 +369,7 @@ impl Proxy {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
+        self.quic.await_predecessor();
         drop(self.counting);
         // The workers' deadlines needed its ticks until here.
         drop(self.ticker);
@@ -359,7 +390,8 @@ fn spans(registry: &Arc<Registry>, snapshot: &Snapshot) -> std::io::Result<SpanE
 fn quic(options: &Options) -> std::io::Result<Arc<SharedQuic>> {
     let secret = options.replica_secret.as_ref();
     let secret = secret.map(|secret| CommonSecret { key: secret.key(), own: secret.own() });
-    SharedQuic::new(secret.as_ref(), u32::try_from(options.workers.len()).unwrap_or(u32::MAX))
+    let workers = u32::try_from(options.workers.len()).unwrap_or(u32::MAX);
+    SharedQuic::new(secret.as_ref(), workers, options.handed.take_quic())
 }
 
 /// The memory of the checks of clients.
@@ -432,7 +464,7 @@ fn shared_parts(
     clients: Arc<Clients>,
     cache: Option<Arc<Cache>>,
     forms: Option<Arc<Forms>>,
-    notices: Arc<Notices>,
+    proxy: &Proxy,
 ) -> std::io::Result<SharedParts> {
     Ok(SharedParts {
         clients,
@@ -443,11 +475,11 @@ fn shared_parts(
         replica_secret: options.replica_secret.clone(),
         sign_ins: options.sign_ins.clone(),
         budget: options.budget,
-        quic: quic(options)?,
+        quic: Arc::clone(&proxy.quic),
         rollouts: Arc::clone(&options.rollouts),
         handed: Arc::clone(&options.handed),
         alternatives: Arc::default(),
-        notices,
+        notices: proxy.guard.notices(),
     })
 }
 

@@ -74,14 +74,12 @@ pub(crate) const READ_AHEAD_BYTES_MAX: usize = 1 << 20;
 /// as one buffer.
 pub(crate) const READ_AHEAD_TOTAL_BYTES_MAX: usize = 128 << 20;
 
-/// Mirrored requests in progress of a worker; each holds some 20 KB, and shares a longer body with its
-/// request.
+/// Mirrored requests in progress of a worker; `balance::Copies` has the bounds for one cluster. Each holds
+/// some 20 KB, and shares a longer body with its request.
 pub(crate) const MIRRORS_MAX: usize = 256;
-/// Time for a mirrored request and its response.
-pub(crate) const MIRROR_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Connections that a worker accepts before other tasks run.
-pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
+pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 16;
 /// Connections that the kernel queues for a worker; `somaxconn` bounds it too.
 pub(crate) const ACCEPT_BACKLOG: i32 = 4096;
 /// Part of a worker's connections that is closed at a time to make room, if they are idle: a sixteenth.
@@ -119,6 +117,13 @@ pub(crate) const HALF_CLOSED_GRACE: Duration = Duration::from_secs(1);
 pub(crate) const LAST_REQUEST_GRACE: Duration = Duration::from_millis(100);
 /// Pipelined requests that a connection serves before other tasks run and the sockets are polled.
 pub(crate) const PIPELINED_PER_TURN_MAX: u32 = 16;
+/// Time between a response that came before the end of the request and the reset of its stream.
+pub(crate) const HTTP2_RESET_DELAY: Duration = Duration::from_millis(100);
+/// The rest of a body that is read though its response has been delivered, so that the client's connection
+/// can be used again as it was told; with more, or later, the connection ends.
+pub(crate) const PASSED_OVER_BYTES_MAX: u64 = 256 << 10;
+/// The time for it.
+pub(crate) const PASSED_OVER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Silence after which nothing more is expected of a client that has received its last response, as nginx's
 /// `lingering_timeout`.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
@@ -190,16 +195,31 @@ pub(crate) const QUIC_IDLE_TIMEOUT_MIN: Duration = Duration::from_secs(30);
 /// them meanwhile.
 pub(crate) const QUIC_INCOMING_MAX: usize = 1024;
 pub(crate) const QUIC_INCOMING_BYTES_MAX: u64 = 4 << 20;
-/// Handshakes over QUIC in progress from which on a client has to show first that it receives at its address.
-pub(crate) const QUIC_HANDSHAKES_UNVALIDATED_MAX: usize = 256;
+/// Handshakes over QUIC in progress, of a worker and of one network, from which on a client has to show first
+/// that it receives at its address. Each takes some 40 KB.
+pub(crate) const QUIC_HALF_OPEN_UNVALIDATED_MAX: usize = 32;
+pub(crate) const QUIC_HALF_OPEN_UNVALIDATED_PER_NETWORK_MAX: usize = 16;
+/// Handshakes over QUIC in progress, of a worker and of one network; first packets of others are dropped.
+pub(crate) const QUIC_HALF_OPEN_MAX: usize = 1024;
+pub(crate) const QUIC_HALF_OPEN_PER_NETWORK_MAX: usize = 256;
+/// Longest time of a handshake over QUIC: with three packets in ten lost, some take longer than ten seconds.
+pub(crate) const QUIC_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
+/// Datagrams that a socket of QUIC receives before other tasks run and the sockets are polled. One receive
+/// may exceed it by what the kernel has joined.
+pub(crate) const QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX: usize = 32;
+/// Streams of HTTP/3 of a worker whose heads have not come, about a kilobyte each. Beyond it, a connection
+/// ends that has more than a share of its own.
+pub(crate) const HTTP3_HEADS_WAITING_MAX: usize = 8192;
+pub(crate) const HTTP3_HEADS_WAITING_SHARE: usize = 16;
 /// Receives of the kernel in one call. Each is of up to 64 KiB, which it may have joined from datagrams.
 pub(crate) const QUIC_BATCH: usize = 8;
 /// Buffers of the kernel for a socket of QUIC, where it allows them.
 pub(crate) const QUIC_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 pub(crate) const QUIC_SEND_BUFFER_BYTES: usize = 4 << 20;
-/// Datagrams that leave in one call of the kernel, and calls before other connections are served.
-pub(crate) const QUIC_DATAGRAMS_PER_SEND_MAX: usize = 10;
-pub(crate) const QUIC_SENDS_PER_TURN_MAX: usize = 20;
+/// Datagrams that leave in one call of the kernel, which takes 64 KiB, and those that leave before other
+/// connections are served.
+pub(crate) const QUIC_DATAGRAMS_PER_SEND_MAX: usize = 40;
+pub(crate) const QUIC_DATAGRAMS_SENT_PER_TURN_MAX: usize = 200;
 /// Packets that wait for the worker whose connection they belong to.
 pub(crate) const QUIC_HANDED_OVER_MAX: usize = 256;
 /// Clients of one worker whose packets other replicas forward.
@@ -208,6 +228,11 @@ pub(crate) const QUIC_FORWARDED_CLIENTS_MAX: usize = 4096;
 pub(crate) const QUIC_FORWARDED_CLIENT_AGE_MAX: Duration = Duration::from_secs(60);
 /// Maximum age of a packet that a replica has forwarded, and of the lead of that replica's clock.
 pub(crate) const QUIC_FORWARDED_AGE_MAX: Duration = Duration::from_secs(30);
+/// Replicas that are listed no more and are remembered; the time between two questions to one of them
+/// whether it is there, and that without an answer after which it is gone.
+pub(crate) const QUIC_LEFT_REPLICAS_MAX: usize = 256;
+pub(crate) const QUIC_REPLICA_ASK_INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const QUIC_REPLICA_SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Time between two stateless resets of a worker. None is longer than the packet that it answers.
 pub(crate) const QUIC_RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Tokens for later connections that a client gets, and the age after which they are not taken.
@@ -224,6 +249,21 @@ pub(crate) const LIMIT_REDIS_WAIT_MAX: Duration = count_exchange::REDIS_SLOW.sat
 pub(crate) const ABUSE_DELAY: Duration = Duration::from_millis(500);
 /// Delayed requests of a worker; further ones of such clients are refused.
 pub(crate) const ABUSE_DELAYED_MAX: usize = 1024;
+/// Time for which the refusal of a client waits that goes on with forged tokens or wrong passwords, and the
+/// range of the random milliseconds added to it.
+pub(crate) const REFUSAL_DELAY: Duration = Duration::from_secs(1);
+pub(crate) const REFUSAL_JITTER_MS: usize = 1000;
+/// Refusals of a worker that wait, each of them a request of some 12 KB; further ones are sent at once.
+pub(crate) const REFUSALS_HELD_MAX: usize = 1024;
+/// The part of a worker's time for one kind of costly work: one nanosecond in this many.
+pub(crate) const CPU_SHARE_PART: u32 = 4;
+/// Time by which such work may be ahead of its share.
+pub(crate) const CPU_SHARE_AHEAD: Duration = Duration::from_millis(20);
+/// Tasks of a worker that wait for such work, and among them those of clients that are suspected.
+pub(crate) const CPU_SHARE_WAITING_MAX: usize = 1024;
+pub(crate) const CPU_SHARE_SUSPECTS_MAX: usize = 64;
+/// Longest time that a request waits for the signature of its token to be checked.
+pub(crate) const TOKEN_TURN_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Longest time that a client which was faster may have saved up.
 pub(crate) const RATE_ALLOWANCE_MAX: Duration = Duration::from_secs(60);
 /// Texts that the key of a limit may have for one request, which counts for each of them; a request with
@@ -365,6 +405,23 @@ pub(crate) const HEALTH_CHECKS_MAX: usize = 256;
 pub(crate) const HEALTH_CHECK_PROMPTED_GAP: Duration = Duration::from_millis(250);
 /// Time for which requests wait for a sign of life of an endpoint before it is checked.
 pub(crate) const HEALTH_CHECK_SILENCE: Duration = Duration::from_millis(250);
+/// Points of time in an interval at which health checks begin: endpoints share them, so that a worker wakes
+/// once for several checks.
+pub(crate) const HEALTH_CHECK_SLOTS: u32 = 100;
+/// Health checks in a row that are left out for an endpoint that answers requests.
+pub(crate) const HEALTH_CHECKS_LEFT_OUT_MAX: u32 = 3;
+/// Looks at the requests of an endpoint whose check is due, before the check is made.
+pub(crate) const HEALTH_TRAFFIC_LOOKS: u32 = 4;
+/// Part of an interval between two such looks.
+pub(crate) const HEALTH_TRAFFIC_SHARE: u32 = 30;
+/// Part of an interval for which a report about an endpoint waits, to be sent with others.
+pub(crate) const HEALTH_REPORT_SHARE: u32 = 4;
+/// Longest time for which a report about an endpoint waits, to be sent with others.
+pub(crate) const HEALTH_REPORT_DELAY_MAX: Duration = Duration::from_secs(1);
+/// Longest time for a report about endpoints to another replica.
+pub(crate) const HEALTH_REPORT_TIME_MAX: Duration = Duration::from_secs(2);
+/// Changes of verdicts that wait to be published as Events; with more, the oldest are dropped.
+pub(crate) const HEALTH_NEWS_MAX: usize = 1000;
 /// Bytes of the content of a gRPC health response.
 pub(crate) const HEALTH_RESPONSE_BYTES_MAX: usize = 4096;
 /// Range of `Retry-After` in refusals because of overload, in seconds: each refusal has a random one.
@@ -372,3 +429,6 @@ pub(crate) const RETRY_AFTER_SECONDS_MAX: usize = 3;
 
 /// Bytes of a rewritten target, twice as long as a request line may be; a longer one is answered with 500.
 pub(crate) const REWRITE_BYTES_MAX: usize = 64 << 10;
+
+/// Time between two looks whether all workers have begun, while the process starts.
+pub(crate) const START_LOOK: Duration = Duration::from_millis(1);

@@ -11,6 +11,7 @@ use identity::oidc::directory::Directory;
 
 use crate::io::handed::HandedSockets;
 use crate::replicas::ReplicaSecret;
+use crate::upstream::checks::HealthNews;
 
 /// Options that do not change while a proxy runs.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub struct Options {
     pub fallback_certificate: Option<model::Certificate>,
     /// The canaries whose shares grow over a time.
     pub rollouts: Arc<Rollouts>,
+    /// Changes of the health of endpoints.
+    pub health_news: Arc<HealthNews>,
     /// Listening sockets that another process has handed to this one.
     pub handed: Arc<HandedSockets>,
     /// The machine's name, for the access log.

@@ -104,13 +104,13 @@ fn cluster_at(name: &str, addresses: impl Iterator<Item = SocketAddr>) -> Cluste
 pub(crate) fn forward(cluster: ClusterId) -> Forward {
     Forward {
         backends: Backends::One(cluster),
-        timeouts: Timeouts::default(),
-        retry: RetryPolicy::default(),
+        timeouts: Timeouts::default().into(),
+        retry: RetryPolicy::default().into(),
         body_bytes_max: None,
         connection_header: None,
         sets_affinity_cookie: false,
         head: None,
-        transfer: Transfer::default(),
+        transfer: Transfer::default().into(),
         cache: None,
         overload: None,
         priority: model::overload::Priority::default(),

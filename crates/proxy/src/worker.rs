@@ -5,6 +5,8 @@
 
 mod alternatives;
 mod checks;
+mod config;
+mod fairness;
 mod http3;
 mod last_place;
 mod log;
@@ -15,7 +17,7 @@ mod rollouts;
 mod sessions;
 mod upkeep;
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
@@ -27,14 +29,12 @@ use clients::Clients;
 use clients::abuse::AbuseCounter;
 use clock::{Clock, Moment, Random};
 use coders::Coders;
-use model::template::Variable;
-use model::{ClusterId, HostName, Labels, ListenerId, Settings};
+use model::{ClusterId, HostName, Labels, ListenerId};
 use observe::spans::SpanSink;
 use observe::{Counter, Gauge, Reason, Recorder};
-use routing::Snapshot;
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::sync::Notify;
-use wire::h1::{Request, RequestLimits, Response};
+use wire::h1::{Request, Response};
 
 use crate::admit::guard::Relief;
 use crate::body::BodyStore;
@@ -46,7 +46,7 @@ use crate::io::permits::Permits;
 use crate::io::pipe::Pipes;
 use crate::io::quic::SharedQuic;
 use crate::io::spare::Spare;
-use crate::io::tls::{HandshakeLimiter, TlsListeners};
+use crate::io::tls::HandshakeLimiter;
 use crate::limits::{
     ABUSE_DELAYED_MAX, CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UNHELD_TOLD_INTERVAL,
 };
@@ -60,6 +60,9 @@ use crate::tls_cells::TlsCells;
 use crate::upstream::checks::Checkers;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
 pub(crate) use alternatives::Alternatives;
+use config::Upstream;
+pub(crate) use config::{Published, WorkerConfig};
+pub(crate) use fairness::Fairness;
 pub(crate) use last_place::LastPlace;
 pub(crate) use log::Log;
 pub(crate) use notices::Notices;
@@ -83,6 +86,8 @@ pub(crate) struct Worker {
     pub(crate) abuse: AbuseCounter,
     /// Slots for delayed requests of abusive clients.
     pub(crate) delayed: Permits,
+    /// Bounds by which those wait who cost much.
+    pub(crate) fairness: Fairness,
     /// The values of the last address that was looked up in the databases.
     pub(crate) last_place: LastPlace,
     /// Room for bodies that are read whole, shared by all workers.
@@ -153,40 +158,6 @@ pub(crate) struct Worker {
     closed: Notify,
 }
 
-/// A configuration, with the TLS configurations derived from it for all workers.
-#[derive(Clone)]
-pub(crate) struct Published {
-    pub(crate) snapshot: Arc<Snapshot>,
-    /// TLS configurations by listener.
-    pub(crate) tls_listeners: Arc<TlsListeners>,
-}
-
-/// A configuration as one worker uses it.
-pub(crate) struct WorkerConfig {
-    pub(crate) snapshot: Arc<Snapshot>,
-    /// TLS configurations by listener.
-    pub(crate) tls_listeners: Arc<TlsListeners>,
-    /// By id; there may be gaps.
-    clusters: Vec<Option<Rc<Upstream>>>,
-    /// Places of the clusters whose endpoints are checked.
-    checked: Vec<usize>,
-    /// Whether the access log's format asks for fields of the response.
-    pub(crate) logs_response_headers: bool,
-    /// Whether the access log's format asks for the body of the request.
-    pub(crate) logs_request_bodies: bool,
-}
-
-/// A cluster of a configuration, prepared on first use: most workers of a large installation never use most
-/// of the clusters.
-struct Upstream {
-    model: Arc<model::Cluster>,
-    /// State that outlives changes of the cluster; created when the cluster is first prepared.
-    state: OnceCell<Rc<ClusterState>>,
-    ready: OnceCell<Cluster>,
-    /// Whether it is part of the configuration that new requests get.
-    is_in_force: Cell<bool>,
-}
-
 impl Worker {
     pub(crate) fn new(parts: WorkerParts, first: Published) -> Rc<Self> {
         parts.pool.configure(&first.snapshot.settings.upstream);
@@ -203,6 +174,7 @@ impl Worker {
             handshakes: HandshakeLimiter::default(),
             abuse: AbuseCounter::new(&shared.clients.abuse),
             delayed: Permits::new(ABUSE_DELAYED_MAX),
+            fairness: Fairness::default(),
             last_place: LastPlace::default(),
             clients: shared.clients,
             bodies: shared.bodies,
@@ -273,7 +245,9 @@ impl Worker {
         // A cluster's replacement is prepared before the cluster leaves, so that endpoints of both keep
         // their connections.
         for (id, _) in gone.iter().filter(|(_, upstream)| upstream.ready.get().is_some()) {
-            config.clusters.get(*id).into_iter().flatten().for_each(|upstream| _ = self.make_ready(upstream));
+            if let Some(upstream) = config.upstream(ClusterId(*id as u32)) {
+                self.make_ready(upstream);
+            }
         }
         for (_, upstream) in gone {
             upstream.is_in_force.set(false);
@@ -285,8 +259,30 @@ impl Worker {
 
     /// A cluster of a configuration.
     pub(crate) fn cluster<'a>(&self, config: &'a WorkerConfig, id: ClusterId) -> &'a Cluster {
-        let upstream = config.clusters[id.0 as usize].as_ref();
-        self.make_ready(upstream.expect("a route refers to a cluster of its own Snapshot"))
+        let known = config.clusters[id.0 as usize].get();
+        self.make_ready(known.unwrap_or_else(|| self.first_use(config, id)))
+    }
+
+    /// A cluster that this worker uses for the first time. A request may do so that keeps a configuration
+    /// which is no longer in force: a cluster that has not changed since is the one of the present
+    /// configuration.
+    #[cold]
+    fn first_use<'a>(&self, config: &'a WorkerConfig, id: ClusterId) -> &'a Rc<Upstream> {
+        let cluster = config.snapshot.cluster(id);
+        config.clusters[id.0 as usize].get_or_init(|| {
+            let present = self.config();
+            if std::ptr::eq(&raw const *present, config) {
+                return Upstream::new(cluster, None);
+            }
+            let is_same = |one: &&Arc<model::Cluster>| Arc::ptr_eq(one, cluster);
+            if present.snapshot.clusters_by_id().find(id).as_ref().is_some_and(is_same) {
+                let cell = &present.clusters[id.0 as usize];
+                return Rc::clone(cell.get_or_init(|| Upstream::new(cluster, None)));
+            }
+            let gone = Upstream::new(cluster, None);
+            gone.is_in_force.set(false);
+            gone
+        })
     }
 
     fn make_ready<'a>(&self, upstream: &'a Upstream) -> &'a Cluster {
@@ -496,91 +492,4 @@ impl Drop for Open {
 /// A placeholder descriptor: an eventfd is the cheapest kind.
 fn spare_descriptor() -> Option<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC).ok()
-}
-
-impl WorkerConfig {
-    fn new(published: Published, previous: Option<&Self>) -> Self {
-        let Published { snapshot, tls_listeners } = published;
-        let mut clusters = Vec::new();
-        for (id, cluster) in snapshot.clusters() {
-            let at = id.0 as usize;
-            clusters.resize_with(at, || None);
-            let old = previous.and_then(|old| old.clusters.get(at)?.as_ref());
-            clusters.push(Some(match old {
-                Some(old) if Arc::ptr_eq(&old.model, cluster) => Rc::clone(old),
-                old => Upstream::new(cluster, old.and_then(|old| old.state_for(cluster))),
-            }));
-        }
-        let template = &snapshot.settings.access_log.format.template;
-        let logs_response_headers =
-            template.variables().any(|one| matches!(one, Variable::ResponseHeader(_)));
-        let logs_request_bodies = template.variables().any(|one| *one == Variable::RequestBody);
-        let is_checked = |upstream: &Option<Rc<Upstream>>| {
-            upstream.as_ref().is_some_and(|upstream| upstream.model.health_check.is_some())
-        };
-        let checked = (0..clusters.len()).filter(|&at| is_checked(&clusters[at])).collect();
-        Self { snapshot, tls_listeners, clusters, checked, logs_response_headers, logs_request_bodies }
-    }
-
-    /// The clusters that another configuration does not have, or has in another form.
-    fn gone_from<'a>(&'a self, next: &'a Self) -> impl Iterator<Item = (usize, &'a Upstream)> {
-        self.clusters.iter().enumerate().filter_map(|(at, old)| {
-            let (old, new) = (old.as_ref()?, next.clusters.get(at).and_then(Option::as_ref));
-            (!new.is_some_and(|new| Rc::ptr_eq(new, old))).then_some((at, &**old))
-        })
-    }
-
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.snapshot.settings
-    }
-
-    /// Limits of a request head.
-    pub(crate) fn request_limits(&self) -> RequestLimits {
-        let client = &self.settings().client;
-        RequestLimits { line_bytes_max: client.line_bytes_max, head_bytes_max: client.head_bytes_max }
-    }
-}
-
-impl Upstream {
-    fn new(cluster: &Arc<model::Cluster>, state: Option<Rc<ClusterState>>) -> Rc<Self> {
-        let (ready, is_in_force) = (OnceCell::new(), Cell::new(true));
-        let state = state.map_or_else(OnceCell::new, OnceCell::from);
-        Rc::new(Self { model: Arc::clone(cluster), state, ready, is_in_force })
-    }
-
-    /// The state for the next form of the cluster, if it is the same cluster: an id may be reused for
-    /// another.
-    fn state_for(&self, next: &model::Cluster) -> Option<Rc<ClusterState>> {
-        self.state.get().filter(|_| self.model.name == next.name).cloned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use routing::compile;
-
-    use super::*;
-    use crate::io::tls::SharedTls;
-
-    fn published(name: &str, generation: u64) -> Published {
-        let cluster = model::Cluster { name: name.to_owned(), ..model::Cluster::default() };
-        let model = model::Model { clusters: [cluster].into_iter().collect(), ..model::Model::default() };
-        let snapshot = Arc::new(compile(&model, None, generation));
-        let shared_tls = SharedTls::new(Clock::begin(), None).unwrap();
-        let tls_listeners = TlsListeners::new(&snapshot, &shared_tls, None);
-        Published { snapshot, tls_listeners }
-    }
-
-    #[test]
-    fn what_is_known_of_a_cluster_lives_on_while_its_name_stays() {
-        let first = WorkerConfig::new(published("a", 1), None);
-        let state = ClusterState::new(3, &Random::seeded(0), Clock::new(Clock::begin()).now());
-        let set = first.clusters[0].as_ref().unwrap().state.set(Rc::clone(&state));
-        assert!(set.is_ok());
-        let state_in = |config: &WorkerConfig| config.clusters[0].as_ref().unwrap().state.get().cloned();
-        let second = WorkerConfig::new(published("a", 2), Some(&first));
-        assert!(Rc::ptr_eq(&state_in(&second).unwrap(), &state));
-        let third = WorkerConfig::new(published("b", 3), Some(&second));
-        assert!(state_in(&third).is_none());
-    }
 }

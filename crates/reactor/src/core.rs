@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::home::{Home, Order};
 use crate::id::{ROOT, TaskId};
-use crate::limits::{BUDGET, TASKS_MAX};
+use crate::limits::{BUDGET, LATE_PER_POLL_MIN, TASKS_MAX};
 use crate::ready::Ready;
 use crate::slab::{Key, Slab};
 use crate::wheel::Wheel;
@@ -35,6 +35,8 @@ pub(crate) struct Core {
     tasks: RefCell<Slab<Task>>,
     /// The slots of the tasks that are to run.
     ready: RefCell<VecDeque<u32>>,
+    /// The slots of late tasks that are to run.
+    late: RefCell<VecDeque<u32>>,
     is_root_queued: Cell<bool>,
     /// Tasks that are to run when the sockets have been polled.
     deferred: RefCell<Vec<Waker>>,
@@ -46,8 +48,30 @@ pub(crate) struct Core {
 struct Task {
     /// None while it runs.
     future: Option<BoxedTask>,
-    is_queued: bool,
+    place: Place,
     is_aborted: bool,
+}
+
+/// Whether a task is to run, and whether it is late: then it waits for those that are not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Idle,
+    Queued,
+    IdleLate,
+    QueuedLate,
+}
+
+impl Place {
+    fn is_queued(self) -> bool {
+        matches!(self, Self::Queued | Self::QueuedLate)
+    }
+
+    fn queued(self) -> Self {
+        match self {
+            Self::Idle | Self::Queued => Self::Queued,
+            Self::IdleLate | Self::QueuedLate => Self::QueuedLate,
+        }
+    }
 }
 
 /// A watched socket.
@@ -118,6 +142,7 @@ impl Core {
             home: RefCell::new(None),
             tasks: RefCell::new(Slab::new()),
             ready: RefCell::new(VecDeque::new()),
+            late: RefCell::new(VecDeque::new()),
             is_root_queued: Cell::new(false),
             deferred: RefCell::new(Vec::new()),
             sources: RefCell::new(Slab::new()),
@@ -157,6 +182,7 @@ impl Core {
         }
         drop(self.deferred.take());
         self.ready.borrow_mut().clear();
+        self.late.borrow_mut().clear();
         self.is_root_queued.set(false);
         let sources = self.sources.replace(Slab::new());
         let wheel = self.wheel.replace(Wheel::new());
@@ -201,7 +227,7 @@ impl Core {
         assert!(self.number.get() != 0, "a task needs a thread with a reactor");
         let mut tasks = self.tasks.borrow_mut();
         assert!(tasks.len() < TASKS_MAX, "too many tasks");
-        let key = tasks.insert(Task { future: Some(future), is_queued: true, is_aborted: false });
+        let key = tasks.insert(Task { future: Some(future), place: Place::Queued, is_aborted: false });
         self.ready.borrow_mut().push_back(key.slot);
         key
     }
@@ -228,11 +254,40 @@ impl Core {
         }
         let mut tasks = self.tasks.borrow_mut();
         let key = Key { slot: task.slot, generation: task.generation };
-        if let Some(task) = tasks.get_mut(key)
-            && !std::mem::replace(&mut task.is_queued, true)
-        {
+        let Some(task) = tasks.get_mut(key) else { return };
+        if task.place == Place::Idle {
+            task.place = Place::Queued;
             self.ready.borrow_mut().push_back(key.slot);
+        } else if task.place == Place::IdleLate {
+            task.place = Place::QueuedLate;
+            self.late.borrow_mut().push_back(key.slot);
         }
+    }
+
+    /// Has a task wait for others from now on whenever it is woken, or wait no more.
+    pub(crate) fn set_late(&self, task: TaskId, is_late: bool) {
+        let mut tasks = self.tasks.borrow_mut();
+        let key = Key { slot: task.slot, generation: task.generation };
+        let Some(task) = tasks.get_mut(key) else { return };
+        task.place = match (task.place.is_queued(), is_late) {
+            (false, false) => Place::Idle,
+            (true, false) => Place::Queued,
+            (false, true) => Place::IdleLate,
+            (true, true) => Place::QueuedLate,
+        };
+    }
+
+    /// Lets some late tasks run behind those that are ready.
+    #[cold]
+    pub(crate) fn release_late(&self) {
+        let (mut late, mut ready) = (self.late.borrow_mut(), self.ready.borrow_mut());
+        let count = LATE_PER_POLL_MIN.max(ready.len() / 2).min(late.len());
+        ready.extend(late.drain(..count));
+    }
+
+    #[inline]
+    pub(crate) fn has_late(&self) -> bool {
+        !self.late.borrow().is_empty()
     }
 
     /// Has a task dropped when it would run next.
@@ -240,7 +295,8 @@ impl Core {
         let mut tasks = self.tasks.borrow_mut();
         let Some(task) = tasks.get_mut(key) else { return };
         task.is_aborted = true;
-        if !std::mem::replace(&mut task.is_queued, true) {
+        if !task.place.is_queued() {
+            task.place = task.place.queued();
             self.ready.borrow_mut().push_back(key.slot);
         }
     }
@@ -267,7 +323,11 @@ impl Core {
     pub(crate) fn begin(&self, slot: u32) -> Option<(Key, BoxedTask)> {
         let mut tasks = self.tasks.borrow_mut();
         let (key, task) = tasks.at(slot)?;
-        if !std::mem::replace(&mut task.is_queued, false) {
+        if task.place == Place::Queued {
+            task.place = Place::Idle;
+        } else if task.place == Place::QueuedLate {
+            task.place = Place::IdleLate;
+        } else {
             return None;
         }
         if task.is_aborted {

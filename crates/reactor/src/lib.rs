@@ -10,6 +10,9 @@
 //! a few bits beside it ([`Source`]). A read that has filled its buffer leaves them set, so that it is tried
 //! again before the loop sleeps; a short one clears them, and saves the read that would find nothing.
 //!
+//! A task that is [`late`] waits for all others whenever it is woken: after each poll, some of them run
+//! behind the tasks that are ready. So what slow and hostile clients wake is not what others wait for.
+//!
 //! A task may do [`limits::BUDGET`] operations on ready sockets in a turn: then it pends, and goes on when
 //! the sockets have been polled.
 //!
@@ -36,7 +39,7 @@ pub use net::{TcpListener, TcpStream, UdpSocket};
 pub use ready::{Interest, Ready};
 pub use run::Reactor;
 pub use source::Source;
-pub use task::{spawn, spawn_detached, yield_now};
+pub use task::{late, set_late, spawn, spawn_detached, wake_after_poll, yield_now};
 pub use timer::{Timer, sleep};
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ impl Reactor {
     /// Polls the sockets, for as long as no task is ready and no timer is due.
     fn poll(&self, core: &Core, home: &Home) {
         let lists = &mut *self.lists.borrow_mut();
-        let timeout = if core.ready_len() > 0 || core.has_deferred() {
+        let timeout = if core.ready_len() > 0 || core.has_deferred() || core.has_late() {
             Some(Duration::ZERO)
         } else {
             wait_for_timers(core)
@@ -130,6 +130,9 @@ impl Reactor {
         }
         if core.has_deferred() {
             core.resume_deferred();
+        }
+        if core.has_late() {
+            core.release_late();
         }
     }
 }

@@ -43,7 +43,10 @@ fn compile_listeners(model: &Model, previous: Option<&Snapshot>) -> Vec<Listener
 fn compile_hosts(list: &HostList, model: &Model, previous: Option<&Snapshot>) -> Arc<Hosts> {
     let mut with_it = model.listeners.iter().filter(|one| has(one, list));
     let before = previous.and_then(|old| with_it.find_map(|one| old.hosts_of(one.id())));
-    Arc::new(Hosts::new(list, before.map_or(&Hosts::default(), |hosts| hosts)))
+    match before {
+        Some(same) if same.is_of(list) => Arc::clone(same),
+        _ => Arc::new(Hosts::new(list, before.map_or(&Hosts::default(), |hosts| hosts))),
+    }
 }
 
 fn has(listener: &model::Listener, list: &HostList) -> bool {
@@ -82,13 +85,13 @@ mod tests {
     fn forward(cluster: u32) -> Action {
         Action::Forward(Forward {
             backends: Backends::One(ClusterId(cluster)),
-            timeouts: Timeouts::default(),
-            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default().into(),
+            retry: RetryPolicy::default().into(),
             body_bytes_max: None,
             connection_header: None,
             sets_affinity_cookie: false,
             head: None,
-            transfer: Transfer::default(),
+            transfer: Transfer::default().into(),
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),

@@ -42,7 +42,13 @@ struct Prefix {
 }
 
 impl Expressions {
-    pub(crate) fn new<'a>(routes: impl Iterator<Item = &'a PathMatch>) -> Self {
+    /// None for routes without a regular expression.
+    pub(crate) fn boxed<'a>(routes: impl Iterator<Item = &'a PathMatch>) -> Option<Box<Self>> {
+        let expressions = Self::new(routes);
+        (!expressions.entries.is_empty()).then(|| Box::new(expressions))
+    }
+
+    fn new<'a>(routes: impl Iterator<Item = &'a PathMatch>) -> Self {
         let mut entries = Vec::new();
         let mut by_prefix: BTreeMap<Box<[u8]>, Vec<u32>> = BTreeMap::new();
         for (route, path) in (0..).zip(routes) {
@@ -64,17 +70,7 @@ impl Expressions {
     /// The first route that matches a normalised path. `complies` reports whether the request meets the
     /// conditions of a route. An expression that takes too many steps ends the search: a later route may be
     /// open where this one is guarded.
-    #[inline]
     pub(crate) fn find(
-        &self,
-        path: &[u8],
-        budget: &StepBudget,
-        complies: impl Fn(usize) -> bool,
-    ) -> Option<Found> {
-        if self.entries.is_empty() { None } else { self.find_among(path, budget, complies) }
-    }
-
-    fn find_among(
         &self,
         path: &[u8],
         budget: &StepBudget,

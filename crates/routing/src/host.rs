@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use model::{Alias, Host, HostName, HostTls, Route, StepBudget};
+use model::{Alias, Host, HostList, HostName, HostTls, Route, StepBudget};
 
 use crate::aliases::Aliases;
 use crate::expressions::Expressions;
@@ -23,7 +23,8 @@ pub struct HostTable {
     is_plain: bool,
     /// Index of the routes without a regular expression. `expressions` is searched first.
     paths: PathIndex,
-    expressions: Expressions,
+    /// None for most hosts, which have no regular expression.
+    expressions: Option<Box<Expressions>>,
     /// The features that each route uses, in the order of the routes.
     needs: Box<[Needs]>,
 }
@@ -31,7 +32,7 @@ pub struct HostTable {
 impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
         let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
-        let expressions = Expressions::new(host.routes.iter().map(|route| &route.path));
+        let expressions = Expressions::boxed(host.routes.iter().map(|route| &route.path));
         let is_plain = *host.tls == HostTls::default();
         let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
         Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs })
@@ -45,7 +46,9 @@ impl HostTable {
         budget: &StepBudget,
         complies: impl Fn(usize) -> bool,
     ) -> Option<Found> {
-        self.expressions.find(path, budget, &complies).or_else(|| self.paths.find(path, complies))
+        let by_expression =
+            self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, &complies));
+        by_expression.or_else(|| self.paths.find(path, complies))
     }
 
     /// The host that the table is compiled from.
@@ -60,7 +63,7 @@ impl HostTable {
 
     /// Name of the host whose routes are searched if none of its own matches a request.
     pub fn wider(&self) -> Option<&HostName> {
-        self.host.wider.as_ref()
+        self.host.wider.as_deref()
     }
 
     fn aliases(&self) -> &[Alias] {
@@ -108,11 +111,13 @@ pub struct Hosts {
     /// None if no host has aliases, which is the usual case.
     aliases: Option<Arc<Aliases<HostTable>>>,
     in_order: Vec<Arc<HostTable>>,
+    /// The hosts of the model.
+    list: HostList,
 }
 
 impl Hosts {
     /// Builds the tables of these hosts. Tables of hosts that have not changed are reused from `previous`.
-    pub(crate) fn new(hosts: &[Arc<Host>], previous: &Self) -> Self {
+    pub(crate) fn new(list: &HostList, previous: &Self) -> Self {
         let mut before = Before { hosts: previous, at: 0, known: 0 };
         let mut changed = Vec::new();
         let table = |host| {
@@ -122,13 +127,14 @@ impl Hosts {
                 table
             })
         };
-        let in_order: Vec<_> = hosts.iter().map(table).collect();
+        let in_order: Vec<_> = list.iter().map(table).collect();
         if before.known < previous.in_order.len() {
-            return in_order.into_iter().collect();
+            return Self { list: Arc::clone(list), ..in_order.into_iter().collect() };
         }
         let aliases = Aliases::of(in_order.iter().map(|table| (table.aliases(), table)));
         // No host was removed, so the names of before are all still valid.
-        let mut hosts = Self { aliases, in_order, ..previous.clone_names() };
+        let list = Arc::clone(list);
+        let mut hosts = Self { aliases, in_order, list, ..previous.clone_names() };
         for table in changed {
             hosts.enter(table);
         }
@@ -143,7 +149,13 @@ impl Hosts {
             any: self.any.clone(),
             aliases: None,
             in_order: Vec::new(),
+            list: HostList::default(),
         }
+    }
+
+    /// Whether the tables were built from just this list.
+    pub(crate) fn is_of(&self, list: &HostList) -> bool {
+        Arc::ptr_eq(&self.list, list)
     }
 
     fn enter(&mut self, table: Arc<HostTable>) {
@@ -453,7 +465,7 @@ mod tests {
             with_aliases("*.d.test", &["*.x.c.test", "y.c.test"]),
             with_aliases("z.test", &["y.c.test"]),
         ];
-        let hosts = Hosts::new(&list, &Hosts::default());
+        let hosts = Hosts::new(&Arc::new(list.to_vec()), &Hosts::default());
         let find = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
         for (name, expected) in [
             ("b.test", "b.test"),
@@ -472,12 +484,12 @@ mod tests {
             with_aliases("*.shop.test", &[]),
             with_aliases("*.test", &[]),
         ];
-        let hosts = Hosts::new(&wide, &Hosts::default());
+        let hosts = Hosts::new(&Arc::new(wide.to_vec()), &Hosts::default());
         let taken = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
         assert_eq!(taken("x.shop.test").as_deref(), Some("*.shop.test"), "the longest wildcard counts");
         assert_eq!(taken("x.test").as_deref(), Some("*.test"), "a host's own name comes first");
         assert_eq!(taken("x.y.test").as_deref(), Some("a.test"), "nobody else has it");
-        let alone = Hosts::new(&list[..1], &hosts);
+        let alone = Hosts::new(&Arc::new(list[..1].to_vec()), &hosts);
         let name = |name: &str| alone.find(name.as_bytes()).map(|table| table.name().to_string());
         assert_eq!(name("b.test").as_deref(), Some("a.test"), "nobody else has it now");
         assert_eq!(name("2.d.test").as_deref(), Some("a.test"));
@@ -505,14 +517,14 @@ mod tests {
                 Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new(), wider: None })
             };
             let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
-            let old_hosts = Hosts::new(&old, &Hosts::default());
+            let old_hosts = Hosts::new(&Arc::new(old.clone()), &Hosts::default());
             let is_same = |name: &&str| before.contains(name) && kept.contains(name);
             let old_at = |name: &&str| before.iter().position(|one| one == name).unwrap();
             let new: Vec<_> = after
                 .iter()
                 .map(|name| if is_same(name) { Arc::clone(&old[old_at(name)]) } else { of(name, true) })
                 .collect();
-            let hosts = Hosts::new(&new, &old_hosts);
+            let hosts = Hosts::new(&Arc::new(new.clone()), &old_hosts);
             prop_assert_eq!(hosts.iter().count(), new.len());
             for (name, (table, host)) in after.iter().zip(hosts.iter().zip(&new)) {
                 prop_assert!(Arc::ptr_eq(&table.host, host));

@@ -191,13 +191,13 @@ mod tests {
     fn forward() -> Forward {
         Forward {
             backends: Backends::One(ClusterId(0)),
-            timeouts: Timeouts::default(),
-            retry: RetryPolicy::default(),
+            timeouts: Timeouts::default().into(),
+            retry: RetryPolicy::default().into(),
             body_bytes_max: Some(1 << 20),
             connection_header: None,
             sets_affinity_cookie: false,
             head: None,
-            transfer: Transfer::default(),
+            transfer: Transfer::default().into(),
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),

@@ -22,8 +22,24 @@ pub(crate) enum Found {
 /// Kubernetes: "precedence will be given first to the longest matching path". The walk goes to the longest
 /// configured path that is a prefix of the request's. If none of its candidates matches, the next shorter one
 /// is tried.
+///
+/// Most hosts have one path. Such a host has no tree, which would take five allocations.
 #[derive(Debug)]
-pub(crate) struct PathIndex {
+pub(crate) enum PathIndex {
+    Single(Single),
+    Tree(Box<Tree>),
+}
+
+/// The only path of a host.
+#[derive(Debug)]
+pub(crate) struct Single {
+    text: Box<[u8]>,
+    candidate: Candidate,
+}
+
+/// Two or more paths, or none.
+#[derive(Debug)]
+pub(crate) struct Tree {
     /// The root first; the children of a node are neighbours.
     nodes: Box<[Node]>,
     /// First byte of the text of each node, so that selecting a child is a search in one short run of bytes.
@@ -79,13 +95,53 @@ struct Span {
 // === impl PathIndex ===
 
 impl PathIndex {
-    pub(crate) fn new<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedence)>) -> Self {
-        Builder::new(candidates_by_path(routes)).build()
+    pub(crate) fn new<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedence)> + Clone) -> Self {
+        let mut all = (0..)
+            .zip(routes.clone())
+            .filter_map(|(route, (path, _))| Some((path, Candidate { kind: Kind::of(path.kind())?, route })));
+        match (all.next(), all.next()) {
+            (Some((path, candidate)), None) => {
+                Self::Single(Single { text: path.path().as_bytes().into(), candidate })
+            }
+            _ => Self::Tree(Box::new(Builder::new(candidates_by_path(routes)).build())),
+        }
     }
 
     /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
     /// route.
+    #[inline]
     pub(crate) fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
+        match self {
+            Self::Single(single) => single.find(path).filter(|found| found.route().is_some_and(complies)),
+            Self::Tree(tree) => tree.find(path, complies),
+        }
+    }
+}
+
+impl Single {
+    #[inline]
+    fn find(&self, path: &[u8]) -> Option<Found> {
+        let Self { text, candidate } = self;
+        let Some(below) = path.strip_prefix(&**text) else {
+            let lacks_slash = candidate.kind == Kind::Prefix && text.strip_suffix(b"/") == Some(path);
+            return (lacks_slash && !path.is_empty()).then_some(Found::AddSlash(candidate.route as usize));
+        };
+        candidate.kind.takes(below, text.ends_with(b"/")).then(|| candidate.found())
+    }
+}
+
+impl Found {
+    /// The number of the route; none where it is not decided.
+    fn route(self) -> Option<usize> {
+        match self {
+            Self::Route(route) | Self::AddSlash(route) => Some(route),
+            Self::Undecided => None,
+        }
+    }
+}
+
+impl Tree {
+    fn find(&self, path: &[u8], complies: impl Fn(usize) -> bool) -> Option<Found> {
         let mut next = self.longest(path);
         while let Some(id) = next {
             let leaf = &self.leaves[id.0 as usize];
@@ -126,6 +182,15 @@ impl PathIndex {
 }
 
 impl Kind {
+    /// The kind of a configured path; none for a regular expression.
+    fn of(kind: PathKind) -> Option<Self> {
+        match kind {
+            PathKind::Exact => Some(Self::Exact),
+            PathKind::Prefix => Some(Self::Prefix),
+            PathKind::Regex => None,
+        }
+    }
+
     /// Whether the candidate matches a path that continues with `below` after the configured one.
     fn takes(self, below: &[u8], ends_in_slash: bool) -> bool {
         match self {
@@ -160,11 +225,7 @@ fn candidates_by_path<'a>(routes: impl Iterator<Item = (&'a PathMatch, Precedenc
     for (route, (path, precedence)) in (0..).zip(routes) {
         precedences.push(precedence);
         let text = path.path().as_bytes();
-        let kind = match path.kind() {
-            PathKind::Exact => Kind::Exact,
-            PathKind::Prefix => Kind::Prefix,
-            PathKind::Regex => continue,
-        };
+        let Some(kind) = Kind::of(path.kind()) else { continue };
         by_path.entry(text).or_default().push(Candidate { kind, route });
     }
     for candidates in by_path.values_mut() {
@@ -231,7 +292,7 @@ impl<'a> Builder<'a> {
         Self { paths: by_path.into_iter().collect(), ..Self::default() }
     }
 
-    fn build(mut self) -> PathIndex {
+    fn build(mut self) -> Tree {
         if !self.paths.is_empty() {
             self.queue.push_back(Pending { paths: 0..self.paths.len(), depth: 0, shorter: None });
         }
@@ -246,7 +307,7 @@ impl<'a> Builder<'a> {
             let text = append(&mut self.text, &first[pending.depth..end]);
             self.nodes.push(Node { text, children: span(before, enqueued), leaf });
         }
-        PathIndex {
+        Tree {
             nodes: self.nodes.into(),
             first_bytes: self.first_bytes.into(),
             text: self.text.into(),

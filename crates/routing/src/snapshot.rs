@@ -134,6 +134,11 @@ impl Snapshot {
         self.clusters.get(id)
     }
 
+    /// All clusters by id.
+    pub fn clusters_by_id(&self) -> &Clusters {
+        &self.clusters
+    }
+
     /// The clusters by ascending id. There may be gaps between the ids.
     pub fn clusters(&self) -> impl Iterator<Item = (ClusterId, &Arc<Cluster>)> {
         self.clusters.iter()

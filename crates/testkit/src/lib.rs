@@ -67,7 +67,7 @@ pub use issuer::Issuer;
 pub use metrics::Metrics;
 pub use mmdb::mmdb;
 pub use moody::Moody;
-pub use name_server::serve_names;
+pub use name_server::{serve_names, serve_names_while};
 pub use needs::{left_out, needs, needs_for, this_test};
 pub use port::Port;
 pub use provider::{CLIENT, Provider};

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Type and class of an address, as a question and an answer have them: A, IN.
 const ADDRESS: [u8; 4] = [0, 1, 0, 1];
@@ -9,10 +11,18 @@ const ADDRESS: [u8; 4] = [0, 1, 0, 1];
 /// Answers for as long as the process lives: these names have these addresses, no other name has any. `at`
 /// must be an address of this network, and its port 53 must be free: for tests in a network of their own.
 pub fn serve_names(at: IpAddr, names: BTreeMap<String, Vec<Ipv4Addr>>) {
+    serve_names_while(at, names, Arc::new(AtomicBool::new(true)));
+}
+
+/// The same by a server that is silent while a flag is false.
+pub fn serve_names_while(at: IpAddr, names: BTreeMap<String, Vec<Ipv4Addr>>, answers: Arc<AtomicBool>) {
     let socket = UdpSocket::bind((at, 53)).expect("port 53 of a network of one's own");
     std::thread::spawn(move || {
         let mut query = [0; 512];
         while let Ok((bytes, peer)) = socket.recv_from(&mut query) {
+            if !answers.load(Ordering::Relaxed) {
+                continue;
+            }
             if let Some(answer) = answer(&query[..bytes], &names) {
                 let _ = socket.send_to(&answer, peer);
             }

@@ -83,6 +83,22 @@ fn long_bodies_have_a_volume_where_the_values_say() {
 }
 
 #[test]
+fn the_record_has_a_volume_where_the_values_say() {
+    const FOLDER: &str = "/var/cache/forebay/record";
+    let objects = rendered("", &["controller.record.enabled=true", "controller.record.size=32m"]);
+    let container = container(&objects);
+    for argument in [format!("--record={FOLDER}"), "--record-size=32m".to_owned()] {
+        assert!(arguments(&container).contains(&&*argument), "{argument}");
+    }
+    let mounts = container["volumeMounts"].as_array().unwrap();
+    assert!(mounts.contains(&json!({"name": "record", "mountPath": FOLDER})), "{mounts:?}");
+    let volumes = &objects.get("Deployment", "forebay-controller")["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(*volumes, json!([{"name": "record", "emptyDir": {"sizeLimit": "128Mi"}}]));
+    let without = self::container(&rendered("", &[]));
+    assert!(arguments(&without).iter().all(|argument| !argument.starts_with("--record")));
+}
+
+#[test]
 fn people_sign_in_for_the_console() {
     let objects = rendered("console-oidc-values.yaml", &[]);
     let container = container(&objects);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::exceptions;
+use super::exceptions::exceptions;
 use super::stage::Stage;
 use crate::child::Program;
 

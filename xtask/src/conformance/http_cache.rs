@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::exceptions;
+use super::exceptions::exceptions;
 use super::stage::{Stage, forebay};
 use crate::child::{Program, free_address};
 

@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
     use crate::child::root;
-    use crate::conformance::exceptions;
+    use crate::conformance::exceptions::exceptions;
 
     #[test]
     fn the_objects_have_the_values_of_a_run() {

@@ -5,8 +5,12 @@
 
 mod acme;
 mod applications;
+mod autobahn;
+mod clients;
+mod connectrpc;
 mod console;
 mod dex;
+mod exceptions;
 mod h2spec;
 mod hpack;
 mod http3;
@@ -19,10 +23,9 @@ mod stage;
 mod suites;
 mod talk;
 mod tools;
+mod verdicts;
 
-use std::collections::BTreeSet;
-
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::ValueEnum as _;
 
 use crate::interrupt::Interrupt;
@@ -34,6 +37,10 @@ pub(crate) struct Arguments {
     /// Runs these only; all by default.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Suite>,
+    /// Has suites run in full that are cut short without: Autobahn's sends 1,000 messages in each case about
+    /// compression, which takes an hour.
+    #[arg(long)]
+    thorough: bool,
 }
 
 /// A suite of tests of conformance.
@@ -55,6 +62,14 @@ enum Suite {
     Offer,
     /// A client and a server of the `ws` package.
     Websocket,
+    /// The cases of Autobahn's suite for WebSocket, over HTTP/1.1 and HTTP/2.
+    Autobahn,
+    /// connectrpc's suite: Connect, gRPC and gRPC-Web over all versions of HTTP.
+    Connectrpc,
+    /// curl, Apache's ab, and clients of HTTP in Go, Python, Node and Java.
+    Clients,
+    /// `REDbot`, the lint for resources of HTTP.
+    Lint,
     /// redis-benchmark and redis-server through a TCP service.
     Redis,
     /// PHP-FPM, by `FastCGI`.
@@ -89,6 +104,10 @@ impl Suite {
             Self::Grpc => suites::grpc(stage),
             Self::Offer => suites::offer(stage),
             Self::Websocket => suites::websocket(stage),
+            Self::Autobahn => autobahn::run(stage),
+            Self::Connectrpc => connectrpc::run(stage),
+            Self::Clients => clients::run(stage),
+            Self::Lint => clients::lint(stage),
             Self::Redis => suites::redis(stage),
             Self::Php => php::run(stage),
             Self::HttpCache => http_cache::run(stage),
@@ -108,7 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if arguments.only.is_empty() { Suite::value_variants().to_vec() } else { arguments.only.clone() };
     let tools = tools::Tools::install()?;
     let folder = tempfile::tempdir()?;
-    let stage = Stage::set(tools, folder.path(), Interrupt::install()?)?;
+    let stage = Stage::set(tools, folder.path(), Interrupt::install()?, arguments.thorough)?;
     let mut failed = Vec::new();
     for suite in suites {
         match suite.run(&stage) {
@@ -121,15 +140,4 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("not passed: {}", failed.join(", ")) }
-}
-
-/// The names in a list of exceptions: lines of `NAME: REASON.`, and comments.
-fn exceptions(list: &str) -> Result<BTreeSet<String>> {
-    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let names = lines.map(|line| {
-        let (name, reason) = line.split_once(": ").with_context(|| format!("no reason: {line}"))?;
-        ensure!(reason.ends_with('.'), "a reason is a sentence: {line}");
-        Ok(name.to_owned())
-    });
-    names.collect()
 }

@@ -41,6 +41,8 @@ pub(super) struct Stage {
     pub(super) tools: Tools,
     pub(super) folder: PathBuf,
     pub(super) interrupt: Interrupt,
+    /// Suites that can be cut short run in full.
+    pub(super) is_thorough: bool,
     #[expect(dead_code, reason = "held so that they run")]
     behind: Behind,
 }
@@ -67,7 +69,7 @@ struct Server {
 }
 
 impl Stage {
-    pub(super) fn set(tools: Tools, folder: &Path, interrupt: Interrupt) -> Result<Stage> {
+    pub(super) fn set(tools: Tools, folder: &Path, interrupt: Interrupt, is_thorough: bool) -> Result<Stage> {
         let certificates = Certificates::make(HOST, folder)?;
         let certificate = certificates.of(Key::EcdsaP256);
         let behind = Behind::start(&tools, certificate, folder, &interrupt)?;
@@ -90,7 +92,18 @@ impl Stage {
             forebay.wait_for(address, &interrupt)?;
         }
         let (certificate_file, folder) = (certificate.chain_file.clone(), folder.to_path_buf());
-        Ok(Stage { forebay, http, https, redis, certificate_file, tools, folder, interrupt, behind })
+        Ok(Stage {
+            forebay,
+            http,
+            https,
+            redis,
+            certificate_file,
+            tools,
+            folder,
+            interrupt,
+            is_thorough,
+            behind,
+        })
     }
 
     /// Runs a program to its end, which has to be a good one; what it printed.

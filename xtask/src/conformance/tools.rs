@@ -28,6 +28,11 @@ const GO_PROGRAMS: &[(&str, &str, &str)] = &[
     ("grpc-interop-server", "tools", "google.golang.org/grpc/interop/server"),
     ("oauth2-proxy", "tools", "github.com/oauth2-proxy/oauth2-proxy/v7"),
     ("pebble", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble"),
+    ("connectconformance", "connectrpc", "connectrpc.com/conformance/cmd/connectconformance"),
+    ("referenceserver", "connectrpc", "connectrpc.com/conformance/cmd/referenceserver"),
+    ("connectrpc-server", "connectrpc", "."),
+    ("clients-origin", "clients", "./origin"),
+    ("clients-go", "clients", "./go"),
     ("pebble-challtestsrv", "acme", "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv"),
 ];
 
@@ -46,7 +51,10 @@ impl Tools {
         tools.fetch_node("http-cache", "http-cache", "http-cache-tests")?;
         tools.fetch_node("console", "console", "playwright-core")?;
         tools.fetch_node("oidc", "oidc", "oidc-provider")?;
-        tools.fetch_python("http3")?;
+        tools.fetch_node("clients", "clients", "undici")?;
+        for folder in ["http3", "clients", "lint"] {
+            tools.fetch_python(folder)?;
+        }
         if tools.php_fpm().is_err() {
             tools.fetch_debian("php", "php-fpm")?;
         }

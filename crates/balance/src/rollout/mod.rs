@@ -164,6 +164,26 @@ impl Rollouts {
         }
     }
 
+    /// Takes over the stops of another process. It does not let canaries begin that are held back, and knows
+    /// nothing of canaries that are not followed.
+    pub fn hear(&self, stops: impl IntoIterator<Item = KeptRun>, now: Duration) {
+        let mut known = self.lock();
+        let Known { runs, news, .. } = &mut *known;
+        let mut has_changed = false;
+        for stop in stops.into_iter().filter(|stop| stop.stopped.is_some()) {
+            let Some(run) = runs.get_mut(&stop.name).filter(|run| run.stopped.is_none()) else { continue };
+            has_changed |= run.merge(&stop);
+            if run.stopped.is_some() && news.len() < ROLLOUT_NEWS_MAX {
+                news.push((RolloutNews::Stopped, run.status(now)));
+            }
+        }
+        drop(known);
+        if has_changed {
+            self.changed();
+            self.tick(now);
+        }
+    }
+
     /// The states to keep, by name.
     pub fn kept(&self) -> Vec<KeptRun> {
         let known = self.lock();

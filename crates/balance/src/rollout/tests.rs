@@ -122,6 +122,27 @@ fn another_process_goes_on_where_the_first_one_was() {
 }
 
 #[test]
+fn a_stop_that_is_heard_counts_at_once() {
+    let plan = plan("default/web", "1");
+    let (first, run) = running(&plan);
+    first.tick(after(1));
+    fail(&first, &run, after(1));
+    let second = Rollouts::held();
+    second.follow([&plan].into_iter(), after(1));
+    let held = second.run(&plan).unwrap();
+    for _ in 0..2 {
+        second.hear(first.kept(), after(1));
+        assert!(held.is_stopped());
+    }
+    let news: Vec<_> = second.take_news().into_iter().map(|(what, _)| what).collect();
+    assert_eq!(news, [RolloutNews::Stopped], "it is told once");
+    let next = self::plan("default/web", "2");
+    let (third, run) = running(&next);
+    third.hear(first.kept(), after(2));
+    assert!(!run.is_stopped(), "it is the stop of another run");
+}
+
+#[test]
 fn states_that_do_not_come_hold_canaries_back_for_a_bounded_time() {
     let plan = plan("default/web", "1");
     let rollouts = Rollouts::held();

@@ -6,6 +6,7 @@ mod folders;
 mod full;
 mod model;
 mod room;
+mod standby;
 
 use std::path::Path;
 use std::time::Duration;

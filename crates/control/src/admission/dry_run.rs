@@ -78,7 +78,7 @@ fn add_secrets(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index, opti
 fn add_services(near: &mut Index, ingress: &Sourced<Ingress>, index: &Index) {
     let paths = ingress.spec.rules.iter().flat_map(|rule| &rule.value.http).flat_map(|http| &http.paths);
     let of_paths = paths.map(|path| &path.value.backend);
-    let of_default = ingress.spec.default_backend.as_ref().map(|backend| &backend.value);
+    let of_default = ingress.spec.default_backend.as_deref().map(|backend| &backend.value);
     let named: HashSet<_> =
         of_paths.chain(of_default).filter_map(|backend| backend.service()).map(|(name, _)| name).collect();
     let of_annotation =

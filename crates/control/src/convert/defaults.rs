@@ -20,6 +20,8 @@ pub(super) struct Defaults {
     pub(super) redirect_status: u16,
     /// The proxy trusts the client's address in headers of a proxy in front of it.
     pub(super) believes_hops: bool,
+    /// Annotations may name Services of other namespaces.
+    pub(super) crosses_namespaces: bool,
     /// The `Strict-Transport-Security` of responses over TLS; none to send none.
     pub(super) hsts: Option<String>,
     /// The path prefixes that are not redirected to TLS.
@@ -52,6 +54,7 @@ impl Defaults {
             ssl_redirect: boolean("ssl-redirect", true),
             force_ssl_redirect: boolean("force-ssl-redirect", false),
             redirect_status: text("http-redirect-code").and_then(|text| text.parse().ok()).unwrap_or(308),
+            crosses_namespaces: boolean("allow-cross-namespace-resources", false),
             believes_hops: boolean("use-forwarded-headers", false),
             except: value::list(except),
         }

@@ -36,11 +36,12 @@ use crate::names::NsName;
 use crate::objects::gateway_api::{
     GROUP, Gateway, GatewayClass, GatewayClassSpec, GrantFrom, GrantTo, ReferenceGrant, ReferenceGrantSpec,
 };
-use crate::objects::{Ingress, Resource, Service, Sourced};
+use crate::objects::{Ingress, Resource, Service, Sourced, forebay_policy};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::Translation;
 use crate::translate::ingress::class::is_ours;
+use crate::translate::value;
 use annotations::Annotations;
 use backends::Canaries;
 use defaults::Defaults;
@@ -156,7 +157,7 @@ fn convert(
     for one in &canaries {
         conversion.findings.extend(one.findings());
     }
-    let grants = all.copied.iter().map(|((service, namespace), kinds)| grant(namespace, service, kinds));
+    let grants = all.named.iter().map(|((service, namespace), kinds)| grant(namespace, service, kinds));
     conversion.documents.extend(grants);
     (conversion, all.placed)
 }
@@ -169,9 +170,9 @@ struct All {
     policies: Names,
     /// The Services that have a policy for TLS.
     with_tls: BTreeSet<NsName>,
-    /// The kinds of routes that mirror requests to a Service of another namespace, by Service and namespace
-    /// of the route.
-    copied: BTreeMap<(NsName, String), BTreeSet<&'static str>>,
+    /// The kinds of objects that name a Service of another namespace, for copies of requests or as a
+    /// fallback, by Service and namespace of the object.
+    named: BTreeMap<(NsName, String), BTreeSet<&'static str>>,
     placed: Vec<AttachedRoute>,
 }
 
@@ -183,7 +184,7 @@ impl All {
             routes: names.clone(),
             policies: names,
             with_tls: BTreeSet::new(),
-            copied: BTreeMap::new(),
+            named: BTreeMap::new(),
             placed: Vec::new(),
         }
     }
@@ -280,10 +281,14 @@ impl Conversion {
         if let Some(service) = &wishes.common.mirrored {
             for route in &routes.attached {
                 let key = (service.clone(), ingress.namespace().to_owned());
-                all.copied.entry(key).or_default().insert(route.kind);
+                all.named.entry(key).or_default().insert(route.kind);
             }
         }
         if !settings.is_empty() && !routes.attached.is_empty() {
+            for service in fallbacks(one).into_iter().filter(|_| around.defaults.crosses_namespaces) {
+                let key = (service, ingress.namespace().to_owned());
+                all.named.entry(key).or_default().insert(policy::KIND);
+            }
             self.documents.push(settings.document(ingress.namespace(), ingress.name(), &routes.attached));
         }
         self.findings.extend(one.findings());
@@ -298,10 +303,23 @@ fn from(ingress: &Sourced<Ingress>) -> String {
     format!("{}{}", ingress.reference(), file.unwrap_or_default())
 }
 
-/// A grant that lets routes of these kinds name a Service of another namespace.
+/// The Services of other namespaces that annotation `fallback` names.
+fn fallbacks(one: &Annotations<'_>) -> Vec<NsName> {
+    let listed = one.peek("fallback").map(value::list).unwrap_or_default();
+    let service = |item: &String| {
+        let (namespace, rest) = item.split_once('/')?;
+        let name = rest.split_once(':').map_or(rest, |(name, _)| name);
+        (namespace != one.ingress.namespace()).then(|| NsName::new(namespace, name))
+    };
+    listed.iter().filter_map(service).collect()
+}
+
+/// A grant that lets objects of these kinds name a Service of another namespace.
 fn grant(namespace: &str, service: &NsName, kinds: &BTreeSet<&str>) -> Document {
-    let from =
-        |kind: &&str| GrantFrom { group: GROUP.into(), kind: (*kind).into(), namespace: namespace.into() };
+    let from = |kind: &&str| {
+        let group = if *kind == policy::KIND { forebay_policy::GROUP } else { GROUP };
+        GrantFrom { group: group.into(), kind: (*kind).into(), namespace: namespace.into() }
+    };
     let to =
         GrantTo { group: "".into(), kind: Service::KIND.into(), name: Some(service.name.as_str().into()) };
     let spec = ReferenceGrantSpec { from: kinds.iter().map(from).collect(), to: vec![to] };

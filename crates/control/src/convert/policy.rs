@@ -13,7 +13,7 @@ use crate::translate::ingress::own;
 use crate::translate::policy::fields;
 
 const API_VERSION: &str = "forebay.io/v1alpha1";
-const KIND: &str = "ForebayPolicy";
+pub(super) const KIND: &str = "ForebayPolicy";
 
 /// An object that a policy attaches to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

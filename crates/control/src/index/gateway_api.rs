@@ -10,6 +10,11 @@ use crate::objects::{ForebayPolicy, Namespace, Object, Resource};
 use crate::problem::Problem;
 
 impl GatewayStores {
+    /// Whether there are neither Gateways nor classes of them nor policies, so that routes have no effect.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gateways.is_empty() && self.classes.is_empty() && self.forebay_policies.is_empty()
+    }
+
     /// The number of objects that request something: Gateways, routes and policies.
     pub(crate) fn asking(&self) -> usize {
         let routes = self.http_routes.iter().count() + self.grpc_routes.iter().count();

@@ -25,6 +25,15 @@ where
     Ok(items)
 }
 
+/// Reads a list as [`list`] does, for objects that exist in great numbers: such a list has no capacity.
+pub(super) fn boxed_list<'de, D, T>(de: D) -> Result<Box<[T]>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Vec<T>>::deserialize(de)?.unwrap_or_default().into())
+}
+
 /// A value and, if it was read from a file, the line that it is on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct At<T> {

@@ -36,9 +36,9 @@ pub struct SliceEndpoint {
     /// The Pod's readiness for requests.
     #[serde(default, deserialize_with = "nullable")]
     pub conditions: Conditions,
-    /// Zones whose clients should use the Pod.
-    #[serde(default, deserialize_with = "nullable", skip_serializing_if = "EndpointHints::is_empty")]
-    pub hints: EndpointHints,
+    /// The clients that should use the Pod; none for all. On the heap, since most Pods have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<Box<EndpointHints>>,
 }
 
 /// Hints about the clients that should use a Pod.
@@ -46,27 +46,18 @@ pub struct SliceEndpoint {
 #[serde(rename_all = "camelCase")]
 pub struct EndpointHints {
     /// The zones whose clients should use the Pod; empty for all clients.
-    #[serde(default, deserialize_with = "list")]
-    pub for_zones: Vec<ForZone>,
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub for_zones: Vec<Place>,
+    /// The nodes whose clients should use the Pod (`trafficDistribution: PreferSameNode`).
+    #[serde(default, deserialize_with = "list", skip_serializing_if = "Vec::is_empty")]
+    pub for_nodes: Vec<Place>,
 }
 
-/// A zone of the cluster.
+/// A zone or a node of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-pub struct ForZone {
-    /// Name, as the label `topology.kubernetes.io/zone` of a Node has it.
+pub struct Place {
+    /// Name of the Node, or the value of its label `topology.kubernetes.io/zone`.
     pub name: String,
-}
-
-impl EndpointHints {
-    /// Whether there is no hint.
-    pub fn is_empty(&self) -> bool {
-        self.for_zones.is_empty()
-    }
-
-    /// Whether the hints name this zone.
-    pub fn names(&self, zone: &str) -> bool {
-        self.for_zones.iter().any(|known| known.name == zone)
-    }
 }
 
 /// The state of a Pod. A missing condition means that the state is unknown, and an unknown state counts as

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::de::{list, nullable};
+use super::de::{boxed_list, list, nullable};
 use super::{At, Metadata};
 use crate::names::PortRef;
 
@@ -40,8 +40,8 @@ pub struct IngressStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct LoadBalancer {
     /// The addresses of the load balancer.
-    #[serde(default, deserialize_with = "list")]
-    pub ingress: Vec<IngressPoint>,
+    #[serde(default, deserialize_with = "boxed_list")]
+    pub ingress: Box<[IngressPoint]>,
 }
 
 /// An address of a [`LoadBalancer`].
@@ -64,13 +64,13 @@ pub struct IngressSpec {
     pub ingress_class_name: Option<String>,
     /// The backend for requests that no rule matches (`backend` in the legacy groups).
     #[serde(default, alias = "backend", skip_serializing_if = "Option::is_none")]
-    pub default_backend: Option<At<Backend>>,
+    pub default_backend: Option<Box<At<Backend>>>,
     /// Hosts that are served over TLS.
-    #[serde(default, deserialize_with = "list")]
-    pub tls: Vec<At<IngressTls>>,
+    #[serde(default, deserialize_with = "boxed_list")]
+    pub tls: Box<[At<IngressTls>]>,
     /// Hosts and their paths.
-    #[serde(default, deserialize_with = "list")]
-    pub rules: Vec<At<IngressRule>>,
+    #[serde(default, deserialize_with = "boxed_list")]
+    pub rules: Box<[At<IngressRule>]>,
 }
 
 /// Hosts that share a certificate.
@@ -110,10 +110,10 @@ pub struct HttpRule {
 pub struct IngressPath {
     /// The path; none or empty means `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
+    pub path: Option<Box<str>>,
     /// `Exact`, `Prefix` or `ImplementationSpecific`; the legacy groups may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_type: Option<String>,
+    pub path_type: Option<Box<str>>,
     /// The backend of the path's requests.
     pub backend: Backend,
 }
@@ -122,7 +122,7 @@ pub struct IngressPath {
 /// port is named.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "BackendForms", into = "BackendForms")]
-pub struct Backend(Option<(String, PortRef)>);
+pub struct Backend(Option<(Box<str>, PortRef)>);
 
 /// The forms in which a [`Backend`] is written.
 #[derive(Default, Deserialize, Serialize)]
@@ -154,7 +154,7 @@ struct BackendPort {
 impl Backend {
     /// Name of the Service and its port; none if either is not named.
     pub fn service(&self) -> Option<(&str, PortRef)> {
-        self.0.as_ref().map(|(name, port)| (name.as_str(), port.clone()))
+        self.0.as_ref().map(|(name, port)| (&**name, port.clone()))
     }
 }
 
@@ -162,9 +162,9 @@ impl From<BackendForms> for Backend {
     fn from(forms: BackendForms) -> Self {
         Self(match forms.service {
             Some(BackendService { name, port }) => {
-                port.and_then(BackendPort::reference).map(|port| (name, port))
+                port.and_then(BackendPort::reference).map(|port| (name.into(), port))
             }
-            None => forms.service_name.zip(forms.service_port),
+            None => forms.service_name.map(String::into_boxed_str).zip(forms.service_port),
         })
     }
 }
@@ -176,7 +176,7 @@ impl From<Backend> for BackendForms {
                 PortRef::Name(name) => (Some(name), None),
                 PortRef::Number(number) => (None, Some(number)),
             };
-            BackendService { name, port: Some(BackendPort { name: name_of_port, number }) }
+            BackendService { name: name.into(), port: Some(BackendPort { name: name_of_port, number }) }
         });
         Self { service, ..Self::default() }
     }

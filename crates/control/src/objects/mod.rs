@@ -32,7 +32,7 @@ use gateway_api::{
 pub use de::At;
 pub use endpoints::{
     Conditions, EndpointAddress, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Endpoints,
-    ForZone, SliceEndpoint,
+    Place, SliceEndpoint,
 };
 pub use forebay_policy::{Fields, ForebayPolicy, ForebayPolicySpec};
 pub use ingress::{

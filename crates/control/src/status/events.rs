@@ -20,11 +20,11 @@ use kube::api::PostParams;
 use observe::Registry;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::notice::{Notice, Notices};
+use super::notice::{About, Notice, Notices, Published};
 use super::server::{Backoff, Failure, Server};
 use super::writer::{Programmed, changed};
 use crate::names::ObjectRef;
-use crate::objects::{Ingress, Resource, Sourced};
+use crate::objects::{Ingress, Resource, Service, Sourced};
 use crate::problem::{Problem, Severity};
 use crate::translate::Translation;
 
@@ -68,6 +68,7 @@ pub(super) struct Teller {
     metrics: Arc<Registry>,
     news: News,
     notices: Notices,
+    published: Option<Arc<dyn Published>>,
     bucket: Bucket,
     /// The last reason for which the API server refused an Event.
     refusal: Option<String>,
@@ -84,7 +85,13 @@ impl Teller {
     ) -> Self {
         let instance = cut(instance, INSTANCE_BYTES_MAX);
         let bucket = Bucket::new(Instant::now());
-        Self { server, instance, sync, metrics, news: News::default(), notices, bucket, refusal: None }
+        let (news, published) = (News::default(), None);
+        Self { server, instance, sync, metrics, news, notices, published, bucket, refusal: None }
+    }
+
+    /// Also tells of each Event that was published.
+    pub(super) fn telling(self, published: Option<Arc<dyn Published>>) -> Self {
+        Self { published, ..self }
     }
 
     /// Publishes Events about newly served Ingresses, and about all problems that have not been published.
@@ -150,6 +157,9 @@ impl Teller {
             tracing::warn!(object = %told.object, reason = told.reason, why, "an Event is refused");
             self.refusal = Some(why.clone());
         }
+        if let (Ok(_), Some(published)) = (&outcome, &self.published) {
+            published.published(&told.object.to_string(), told.reason, told.is_warning);
+        }
         outcome.map(drop)
     }
 }
@@ -158,8 +168,8 @@ impl Teller {
 #[derive(Debug, Default)]
 struct News {
     waiting: VecDeque<EventContent>,
-    /// The Ingresses that the last comparison found served, by uid; none before the first comparison.
-    served: Option<HashMap<String, Arc<Sourced<Ingress>>>>,
+    /// The Ingresses that the last comparison found served; none before the first comparison.
+    served: Option<Arc<Vec<Arc<Sourced<Ingress>>>>>,
     /// The time at which each problem last existed, by its hash.
     problems: HashMap<u64, Instant>,
 }
@@ -214,35 +224,43 @@ impl News {
         fresh
     }
 
+    /// Most Ingresses are those of the last comparison, mostly in the same place: of these only pointers are
+    /// compared.
     fn take_served(&mut self, translation: &Translation) -> Vec<EventContent> {
-        let is_first = self.served.is_none();
-        let served = self.served.get_or_insert_default();
-        let mut fresh = Vec::new();
-        for ingress in &translation.ingresses {
-            let Some(uid) = &ingress.metadata.uid else { continue };
-            match served.get_mut(uid) {
-                Some(old) if Arc::ptr_eq(old, ingress) => {}
-                Some(old) => {
-                    if !old.asks_for_the_same(ingress) {
-                        fresh.push(EventContent::of_served(ingress, uid));
-                    }
-                    *old = Arc::clone(ingress);
-                }
-                None => {
-                    if !is_first {
-                        fresh.push(EventContent::of_served(ingress, uid));
-                    }
-                    served.insert(uid.clone(), Arc::clone(ingress));
-                }
-            }
+        let served = Arc::clone(&translation.ingresses);
+        let Some(before) = self.served.replace(Arc::clone(&served)) else { return Vec::new() };
+        if Arc::ptr_eq(&before, &served) {
+            return Vec::new();
         }
-        if served.len() > translation.ingresses.len() {
-            let uids: HashSet<_> =
-                translation.ingresses.iter().filter_map(|ingress| ingress.metadata.uid.as_ref()).collect();
-            served.retain(|uid, _| uids.contains(uid));
-        }
-        fresh
+        let (before, served) = without_same_ends(&before, &served);
+        let known: HashMap<&str, &Sourced<Ingress>> = before
+            .iter()
+            .filter_map(|ingress| Some((ingress.metadata.uid.as_deref()?, &**ingress)))
+            .collect();
+        let is_new = |uid: &str, ingress: &Sourced<Ingress>| {
+            known.get(uid).is_none_or(|known| !known.asks_for_the_same(ingress))
+        };
+        let fresh = served.iter().filter_map(|ingress| {
+            let uid = ingress.metadata.uid.as_deref()?;
+            is_new(uid, ingress).then(|| EventContent::of_served(ingress, uid))
+        });
+        fresh.collect()
     }
+}
+
+/// Two lists without the items that are the same ones at the beginning and at the end of both.
+fn without_same_ends<'l, T>(mut one: &'l [Arc<T>], mut other: &'l [Arc<T>]) -> (&'l [Arc<T>], &'l [Arc<T>]) {
+    while let ([first, rest @ ..], [other_first, other_rest @ ..]) = (one, other)
+        && Arc::ptr_eq(first, other_first)
+    {
+        (one, other) = (rest, other_rest);
+    }
+    while let ([rest @ .., last], [other_rest @ .., other_last]) = (one, other)
+        && Arc::ptr_eq(last, other_last)
+    {
+        (one, other) = (rest, other_rest);
+    }
+    (one, other)
 }
 
 impl EventContent {
@@ -273,15 +291,18 @@ impl EventContent {
         }
     }
 
-    /// The Event of a notice; none for an Ingress that is not served.
+    /// The Event of a notice; none for an Ingress that is not served, and for a Service that is not checked.
     fn of_notice(notice: Notice, served: &Translation) -> Option<Self> {
-        let Notice { ingress, reason, note, is_warning } = notice;
-        let object = ObjectRef {
-            kind: Ingress::KIND,
-            namespace: ingress.namespace.clone(),
-            name: ingress.name.clone(),
+        let Notice { about, reason, note, is_warning } = notice;
+        let (kind, name) = match &about {
+            About::Ingress(name) => (Ingress::KIND, name),
+            About::Service(name) => (Service::KIND, name),
         };
-        let uid = uid_of(&object, served)?;
+        let object = ObjectRef { kind, namespace: name.namespace.clone(), name: name.name.clone() };
+        let uid = match &about {
+            About::Ingress(_) => uid_of(&object, served)?,
+            About::Service(name) => served.checked_services.get(name)?.clone(),
+        };
         Some(Self { object, uid, reason, note: cut(note, NOTE_BYTES_MAX), problem: None, is_warning })
     }
 
@@ -399,7 +420,7 @@ mod tests {
             Problem::of(Severity::Warning, ingress, "does not do").because(Reason::Unsupported)
         };
         let problems = ingresses[..broken].iter().map(of).collect();
-        Translation { problems, ingresses, ..Translation::default() }
+        Translation { problems, ingresses: ingresses.into(), ..Translation::default() }
     }
 
     #[test]

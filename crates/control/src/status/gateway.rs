@@ -33,8 +33,14 @@ const READING: &str = "reading the objects of the Gateway API";
 const MAKING: &str = "making what Gateways ask for with infrastructure";
 const WRITING: &str = "writing the status of the Gateway API's objects";
 
-/// The most concurrent requests: with this number, 5,000 routes take a few seconds.
-const IN_FLIGHT_MAX: usize = 16;
+/// The most concurrent requests. A write waits for the disks of etcd, which write those that come together at
+/// once.
+const IN_FLIGHT_MAX: usize = 32;
+
+/// The form of responses to writes: the metadata. Nothing of them is read, and a route may be long. An API
+/// server that does not know the form sends the whole object.
+const METADATA_ALONE: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.9";
 
 /// The most attempts to write an object that others change at the same time.
 const TRIES_MAX: usize = 4;
@@ -201,19 +207,21 @@ impl GatewayWriter {
         let mut is_done = true;
         let mut entries = entries;
         if entries.len() >= LISTED_MIN {
-            let mut token = String::new();
-            loop {
-                let page = collection.page(&token);
-                let Ok(mut page) = self.server.ask(READING, self.server.client.request::<Value>(page)).await
-                else {
-                    return Err(());
+            let server = self.server.clone();
+            let mut page = Some(read_page(&server, &collection, String::new()).await?);
+            while let Some(mut read) = page {
+                let work = pair(&mut entries, &mut read, kind);
+                let token = read["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+                // The API server lists the next page while it writes the objects of this one.
+                let next = async {
+                    if token.is_empty() {
+                        return Ok(None);
+                    }
+                    read_page(&server, &collection, token).await.map(Some)
                 };
-                let work = pair(&mut entries, &mut page, kind);
-                is_done &= self.write_batch(&collection, work, addresses, now).await?;
-                page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
-                if token.is_empty() {
-                    break;
-                }
+                let (written, next) = tokio::join!(self.write_batch(&collection, work, addresses, now), next);
+                is_done &= written?;
+                page = next?;
             }
         }
         let work = entries.into_iter().map(|entry| (entry, None)).collect();
@@ -256,6 +264,12 @@ impl GatewayWriter {
         }
         Ok(is_done)
     }
+}
+
+/// Reads a page of a list; an error if the API server is unavailable.
+async fn read_page(server: &Server, collection: &Collection, token: String) -> Result<Value, ()> {
+    let page = server.client.request::<Value>(collection.page(&token));
+    server.ask(READING, page).await.map_err(drop)
 }
 
 /// Takes the objects of a page that have entries, together with these entries.
@@ -319,7 +333,9 @@ impl Collection {
 }
 
 fn request(method: Method, path: String, body: Vec<u8>) -> Request<Vec<u8>> {
-    let request = Request::builder().method(method).uri(path);
+    let request = Request::builder().uri(path);
+    let accepted = if method == Method::PATCH { METADATA_ALONE } else { "application/json" };
+    let request = request.method(method).header("accept", accepted);
     let request = request.header("content-type", "application/merge-patch+json").body(body);
     request.expect("names of objects and tokens of lists are made of what a path may have")
 }

@@ -75,7 +75,7 @@ impl Writer {
         self.prune(translation);
         let now = Instant::now();
         let mut due = Vec::new();
-        for ingress in &translation.ingresses {
+        for ingress in translation.ingresses.iter() {
             // An Ingress that is not from the API server has no uid.
             let Some(uid) = &ingress.metadata.uid else { continue };
             if self.is_due(uid, ingress, wanted, now) {
@@ -147,7 +147,7 @@ impl Writer {
 
 fn says(ingress: &Ingress, wanted: &[IngressPoint]) -> bool {
     let said = &ingress.status.load_balancer.ingress;
-    said.as_slice() == wanted || tidy(said.iter().cloned()) == wanted
+    **said == *wanted || tidy(said.iter().cloned()) == wanted
 }
 
 async fn write(server: &Server, ingress: &Sourced<Ingress>, points: &[IngressPoint]) -> Result<(), Failure> {

@@ -9,6 +9,7 @@
 //! repeated until it is back.
 
 mod addresses;
+mod certificates;
 mod elector;
 mod events;
 mod gateway;
@@ -33,6 +34,7 @@ use tokio::time::timeout;
 
 use crate::client::Connection;
 use crate::names::NsName;
+use certificates::CertificateDuty;
 use elector::Elector;
 use events::Teller;
 use gateway::GatewayWriter;
@@ -43,7 +45,7 @@ use publish_address::PublishAddress;
 use server::Server;
 
 pub use kept::KeptState;
-pub use notice::Notice;
+pub use notice::{About, Notice, Published};
 pub use publish_address::ThisPod;
 pub use writer::Programmed;
 
@@ -126,6 +128,8 @@ pub struct Beside {
     pub kept: Option<Arc<dyn KeptState>>,
     /// Events that do not follow from the configuration.
     pub notices: Option<mpsc::Receiver<Notice>>,
+    /// Gets to know each Event that the API server has taken.
+    pub published: Option<Arc<dyn Published>>,
 }
 
 /// Starts to write. Nothing is written before the first translation that every worker serves.
@@ -145,8 +149,8 @@ pub fn spawn(
 }
 
 impl Keeper {
-    /// Whether this process writes objects: as the leader, or alone without an election. Without
-    /// `--update-status` no process does.
+    /// Whether this process leads: elected, or alone without an election. Without `--update-status` one does
+    /// only once certificates are wanted.
     pub fn leading(&self) -> watch::Receiver<bool> {
         self.leading.clone()
     }
@@ -230,7 +234,8 @@ impl Duty {
             GatewayWriter::new(server.clone(), connection.versions.clone(), options.interval);
         let notices = Notices::new(beside.notices);
         let (instance, sync) = (identity(&options), options.sync_events);
-        let teller = Teller::new(server.clone(), instance, sync, Arc::clone(&metrics), notices);
+        let teller = Teller::new(server.clone(), instance, sync, Arc::clone(&metrics), notices)
+            .telling(beside.published);
         Self {
             server,
             options,
@@ -257,10 +262,17 @@ impl Duty {
             return;
         }
         if !self.options.update {
+            let mut certificates = CertificateDuty {
+                elector: self.options.leader_election.then(|| self.elector(Kept(None))),
+                programmed: self.programmed.clone(),
+                leading: self.leading.clone(),
+            };
             tokio::select! {
                 _ = &mut stopping => {}
                 () = self.teller.run(self.programmed.clone()) => {}
+                () = certificates.run() => {}
             }
+            certificates.end().await;
         } else if self.options.leader_election {
             Box::pin(self.run_elected(stopping)).await;
         } else {
@@ -273,12 +285,16 @@ impl Duty {
         }
     }
 
-    async fn run_elected(&mut self, mut stopping: oneshot::Receiver<()>) {
+    /// A participant of the election, which keeps these states in the Lease.
+    fn elector(&self, kept: Kept) -> Elector {
         let lease = NsName::new(&*self.namespace, &*self.options.election_id);
         let ttl = self.options.election_ttl.max(Duration::from_secs(1));
         let me = identity(&self.options);
-        let (server, metrics) = (self.server.clone(), Arc::clone(&self.metrics));
-        let mut elector = Elector::new(server, lease, me, ttl, metrics, self.kept.clone());
+        Elector::new(self.server.clone(), lease, me, ttl, Arc::clone(&self.metrics), kept)
+    }
+
+    async fn run_elected(&mut self, mut stopping: oneshot::Receiver<()>) {
+        let mut elector = self.elector(self.kept.clone());
         let leading = elector.leading();
         tokio::select! {
             _ = &mut stopping => {}

@@ -1,20 +1,36 @@
-//! Events about Ingresses that do not follow from the configuration, such as the steps of a canary.
+//! Events that do not follow from the configuration: the steps of a canary, endpoints that fail their health
+//! checks.
 
 use tokio::sync::mpsc;
 
 use crate::names::NsName;
 
-/// An Event about an Ingress.
+/// An Event about an Ingress or a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The Ingress that the Event regards.
-    pub ingress: NsName,
+    /// The object that the Event regards.
+    pub about: About,
     /// The reason, in the form of Kubernetes: `CanaryStopped`.
     pub reason: &'static str,
     /// The sentence that `kubectl describe` shows.
     pub note: String,
     /// Somebody should look.
     pub is_warning: bool,
+}
+
+/// The object that a notice regards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// An Ingress that is served.
+    Ingress(NsName),
+    /// A Service whose endpoints are checked.
+    Service(NsName),
+}
+
+/// Gets to know Events that were published: without their notes, which may quote values of objects.
+pub trait Published: std::fmt::Debug + Send + Sync {
+    /// An Event about an object was taken by the API server.
+    fn published(&self, object: &str, reason: &str, is_warning: bool);
 }
 
 /// The notices that wait to be published. Those of the time before this replica led are dropped, because the

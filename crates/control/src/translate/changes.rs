@@ -7,7 +7,9 @@ use super::inputs::Input;
 use crate::acme::Held;
 use crate::index::{Index, Store};
 use crate::names::NsName;
-use crate::objects::{ConfigMap, EndpointSlice, Endpoints, IngressClass, Resource, Secret, Service, Sourced};
+use crate::objects::{
+    ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Resource, Secret, Service, Sourced,
+};
 use crate::options::Options;
 use crate::resolve::Resolved;
 
@@ -15,11 +17,15 @@ use crate::resolve::Resolved;
 pub(super) enum Changes {
     Everything,
     These(Vec<Input>),
+    /// Only `EndpointSlice`s and `Endpoints` differ: those of these Services. Nothing else does, nor do the
+    /// objects that are no inputs.
+    Endpoints(Vec<NsName>),
 }
 
 /// The objects and options of the previous translation.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
+    ingresses: Vec<Arc<Sourced<Ingress>>>,
     classes: Vec<Arc<Sourced<IngressClass>>>,
     configmaps: Vec<Arc<Sourced<ConfigMap>>>,
     secrets: Vec<Arc<Sourced<Secret>>>,
@@ -49,6 +55,8 @@ impl Seen {
         now: i64,
     ) -> Changes {
         let mut changes = Vec::new();
+        let mut has_ingresses = false;
+        differences(&mut self.ingresses, &index.ingresses, |_| has_ingresses = true);
         differences(&mut self.classes, &index.classes, |class| {
             changes.push(Input::Class(class.name().to_owned()));
         });
@@ -57,10 +65,10 @@ impl Seen {
         });
         differences(&mut self.secrets, &index.secrets, |secret| changes.push(Input::Secret(secret.key())));
         differences(&mut self.services, &index.services, |it| changes.push(Input::Service(it.key())));
-        differences(&mut self.endpoints, &index.endpoints, |it| changes.push(Input::Service(it.key())));
+        let mut of_endpoints = Vec::new();
+        differences(&mut self.endpoints, &index.endpoints, |it| of_endpoints.push(it.key()));
         differences(&mut self.slices, &index.slices, |slice| {
-            let service = slice.service_name().map(|name| NsName::new(slice.namespace(), name));
-            changes.extend(service.map(Input::Service));
+            of_endpoints.extend(slice.service_name().map(|name| NsName::new(slice.namespace(), name)));
         });
         let held = options.acme.held();
         if !Arc::ptr_eq(&held, &self.acme) {
@@ -86,6 +94,12 @@ impl Seen {
         if let Some(rest) = rest {
             rest.now = now;
         }
+        // Gateways compare their objects themselves.
+        let has_others = has_ingresses || !changes.is_empty() || !index.gateway.is_empty();
+        if !has_others && !of_endpoints.is_empty() {
+            return Changes::Endpoints(of_endpoints);
+        }
+        changes.extend(of_endpoints.into_iter().map(Input::Service));
         Changes::These(changes)
     }
 }

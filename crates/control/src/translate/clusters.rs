@@ -8,9 +8,10 @@ use model::{Affinity, AppProtocol, Cluster, ClusterId, Encryption, SessionKey, T
 
 use super::backend_settings::{BackendConsensus, BackendSettings};
 use super::claim::AuthService;
-use super::endpoints::{Found, Purpose};
+use super::endpoints::{Found, Purpose, Reach};
 use super::inputs::Inputs;
-use super::memo::{Memo, Revisions};
+use super::memo::{Memo, Node, Revisions};
+use super::parts::Parts;
 use super::upstream_protocol::{UpstreamDraft, UpstreamProtocol};
 use crate::names::{NsName, PortRef};
 use crate::problem::Problem;
@@ -20,6 +21,10 @@ use crate::problem::Problem;
 pub(super) struct Clusters {
     made: Memo<Key, Made>,
     model: model::Clusters,
+    /// The facts that routes to clusters have in common.
+    parts: Parts,
+    /// The clusters that depend on an input, by input; none if it has to be made again.
+    dependents: Option<Vec<(Node, u32)>>,
 }
 
 /// The identity of a cluster.
@@ -30,6 +35,7 @@ struct Key {
     purpose: Purpose,
     protocol: UpstreamProtocol,
     stickiness: Stickiness,
+    reach: Reach,
 }
 
 /// The source of the affinity of a cluster's clients.
@@ -49,12 +55,15 @@ impl Hash for Stickiness {
 }
 
 /// The messages about a cluster; the cluster itself is in the model.
+#[derive(Clone, PartialEq)]
 struct Made {
     settings: BackendSettings,
     /// The fault of references to the cluster, such as a missing Service.
     fault: Option<String>,
     /// Neither a Service nor endpoints of this name exist.
     is_missing: bool,
+    /// The Service has ready endpoints beside those of the cluster, which are farther away.
+    has_far: bool,
     /// A problem of the Service itself, whatever refers to it.
     problem: Option<Box<Problem>>,
 }
@@ -72,8 +81,46 @@ pub(super) struct ClusterQueries<'c, 'a> {
 impl Clusters {
     /// Removes clusters on which nothing depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
-        let Self { made, model } = self;
+        let Self { made, model, parts: _, dependents: _ } = self;
         made.sweep(revisions, |number| model.remove(ClusterId(number)));
+    }
+
+    /// Makes the clusters again that depend on these inputs, of which only endpoints differ. Returns whether
+    /// no cluster differs in anything that routes depend on.
+    pub(super) fn follow_endpoints(
+        &mut self,
+        nodes: &[Node],
+        inputs: &Inputs<'_>,
+        revisions: &Revisions,
+    ) -> bool {
+        let Self { made, model, dependents, .. } = self;
+        let dependents = dependents.get_or_insert_with(|| made.dependents());
+        let mut numbers = BTreeSet::new();
+        for node in nodes {
+            let begin = dependents.partition_point(|(other, _)| other < node);
+            let of_node = dependents[begin..].iter().take_while(|(other, _)| other == node);
+            numbers.extend(of_node.map(|&(_, number)| number));
+        }
+        let mut is_same = true;
+        for number in numbers {
+            let before = made.peek(number).cloned();
+            let Some(before) = before else { continue };
+            let settings = before.settings.clone();
+            made.refresh(
+                number,
+                revisions,
+                |_| true,
+                |key, _| {
+                    let (made, cluster) = make(key, settings, inputs);
+                    if **model.get(ClusterId(number)) != cluster {
+                        model.insert(ClusterId(number), Arc::new(cluster));
+                    }
+                    made
+                },
+            );
+            is_same &= made.peek(number) == Some(&before);
+        }
+        is_same
     }
 
     pub(super) fn model(&self) -> &model::Clusters {
@@ -96,6 +143,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         revisions: &'c Revisions,
         consensus: &'c BackendConsensus,
     ) -> Self {
+        clusters.dependents = None;
         let mut queries = Self { clusters, inputs, revisions, consensus, problems: Vec::new() };
         for number in 0..queries.clusters.made.end() as u32 {
             if queries.clusters.made.has(number) {
@@ -144,7 +192,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             }
         };
         let (service, port) = (name.clone(), port.clone());
-        self.find(Key { service, port, purpose: Purpose::Http, protocol, stickiness }).0
+        let reach = Reach::Near;
+        self.find(Key { service, port, purpose: Purpose::Http, protocol, stickiness, reach }).0
     }
 
     /// The cluster of a Service's port for auth requests; none where it does not support them. Auth requests
@@ -202,6 +251,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             purpose: Purpose::Http,
             protocol,
             stickiness,
+            reach: Reach::Near,
         })
     }
 
@@ -249,6 +299,11 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         }
     }
 
+    /// The facts that routes to clusters have in common.
+    pub(super) fn parts(&self) -> &Parts {
+        &self.clusters.parts
+    }
+
     /// Whether a URL leads to this machine, which only files may configure.
     pub(super) fn is_on_this_machine(&self, service: &AuthService) -> bool {
         self.inputs.is_allowed_on_this_machine(&service.host, service.port)
@@ -273,7 +328,19 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         protocol: UpstreamProtocol,
     ) -> (ClusterId, Option<String>) {
         let stickiness = Stickiness::Own;
-        self.find(Key { service: service.clone(), port: port.clone(), purpose, protocol, stickiness })
+        let reach = Reach::Near;
+        self.find(Key { service: service.clone(), port: port.clone(), purpose, protocol, stickiness, reach })
+    }
+
+    /// The cluster with the endpoints of a Service wherever they are, if a cluster has only those near this
+    /// process.
+    pub(super) fn everywhere(&mut self, cluster: ClusterId) -> Option<ClusterId> {
+        let made = &self.clusters.made;
+        if !made.read(cluster.0, self.revisions).has_far {
+            return None;
+        }
+        let key = Key { reach: Reach::Everywhere, ..made.key(cluster.0).clone() };
+        Some(self.find(key).0)
     }
 
     fn find(&mut self, key: Key) -> (ClusterId, Option<String>) {
@@ -285,7 +352,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     }
 
     fn refresh_one(&mut self, number: u32) {
-        let Self { clusters: Clusters { made, model }, inputs, revisions, consensus, .. } = self;
+        let Self { clusters: Clusters { made, model, .. }, inputs, revisions, consensus, .. } = self;
         let key = made.key(number);
         let settings = match key.purpose {
             Purpose::Http => {
@@ -319,19 +386,20 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
 }
 
 /// The key of a Service's port. No part can contain the separator.
-fn identity(purpose: Purpose, service: &NsName, port: &PortRef) -> String {
-    format!("{}{}/{}:{port}", purpose.prefix(), service.namespace, service.name)
+fn identity(purpose: Purpose, reach: Reach, service: &NsName, port: &PortRef) -> String {
+    let reach = if reach == Reach::Everywhere { "/everywhere" } else { "" };
+    format!("{}{}/{}:{port}{reach}", purpose.prefix(), service.namespace, service.name)
 }
 
 fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Cluster) {
-    let Key { service, port, purpose, protocol, .. } = key;
+    let Key { service, port, purpose, protocol, reach, .. } = key;
     let (mut endpoints, mut fault, mut problem) = (Vec::new(), None, None);
     let found = match (purpose, port) {
         (Purpose::Auth, PortRef::Number(number)) => {
             (endpoints, fault) = inputs.find_host(&service.name, *number);
             None
         }
-        _ => Some(inputs.find(service, port, *purpose, settings.by_virtual_address)),
+        _ => Some(inputs.find(service, port, *purpose, *reach, settings.by_virtual_address)),
     };
     match found {
         None => {}
@@ -345,15 +413,19 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
     }
     let namespace =
         if service.namespace.is_empty() { String::new() } else { format!("{}-", service.namespace) };
-    let name = format!("{}{namespace}{}-{port}", purpose.prefix(), service.name);
-    let identity = identity(*purpose, service, port);
+    let name = format!("{}{}{namespace}{}-{port}", reach.prefix(), purpose.prefix(), service.name);
+    let identity = identity(*purpose, *reach, service, port);
     let UpstreamProtocol { version, encryption, health_check } = protocol.clone();
     endpoints.shrink_to_fit();
     let balance = settings.picks();
     let cluster = Cluster { name, identity, balance, version, encryption, endpoints, health_check };
     let is_of_service = !matches!(purpose, Purpose::Auth);
     let is_missing = is_of_service && cluster.endpoints.is_empty() && inputs.service(service).is_none();
-    (Made { settings, fault, is_missing, problem: problem.map(Box::new) }, cluster)
+    let has_far = *purpose == Purpose::Http
+        && *reach == Reach::Near
+        && !settings.by_virtual_address
+        && inputs.has_far_pods(service, port);
+    (Made { settings, fault, is_missing, has_far, problem: problem.map(Box::new) }, cluster)
 }
 
 #[cfg(test)]
@@ -363,7 +435,7 @@ mod tests {
     #[test]
     fn names_that_look_alike_are_two_identities() {
         let of = |namespace: &str, name: &str| {
-            identity(Purpose::Http, &NsName::new(namespace, name), &PortRef::Number(80))
+            identity(Purpose::Http, Reach::Near, &NsName::new(namespace, name), &PortRef::Number(80))
         };
         assert_eq!(of("shop", "web-api"), "shop/web-api:80");
         assert_ne!(of("shop", "web-api"), of("shop-web", "api"));

@@ -10,8 +10,8 @@ use super::inputs::Inputs;
 use super::judged::Judged;
 use crate::names::{NsName, PortRef};
 use crate::objects::{
-    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Service, ServicePort, Sourced,
-    is_of,
+    Conditions, EndpointHints, EndpointPort, EndpointSlice, EndpointSubset, Place, Service, ServicePort,
+    Sourced, is_of,
 };
 use crate::problem::{Problem, Reason, Severity};
 use crate::resolve::is_forbidden;
@@ -27,6 +27,16 @@ pub(super) enum Purpose {
     Stream(Transport),
     /// Auth requests to a service outside of the cluster. The name of the Service is that of the host.
     Auth,
+}
+
+/// The endpoints of a Service that are meant, if their hints tell some from others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Reach {
+    /// The endpoints near this process.
+    #[default]
+    Near,
+    /// The endpoints of all nodes and zones.
+    Everywhere,
 }
 
 /// The endpoints, or the reason why none exist.
@@ -45,6 +55,16 @@ impl Found {
         match judged.problem(service, source, outcome) {
             Some(problem) => Self::Some(judged.endpoints, problem),
             None => Self::Endpoints(judged.endpoints),
+        }
+    }
+}
+
+impl Reach {
+    /// The prefix of the clusters' names.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            Self::Near => "",
+            Self::Everywhere => "everywhere-",
         }
     }
 }
@@ -113,6 +133,7 @@ impl Inputs<'_> {
         name: &NsName,
         wanted: &PortRef,
         purpose: Purpose,
+        reach: Reach,
         by_virtual_address: bool,
     ) -> Found {
         let (transport, outcome) = (purpose.transport(), purpose.outcome());
@@ -140,7 +161,7 @@ impl Inputs<'_> {
         if by_virtual_address && let Some(address) = virtual_address(service, port) {
             return Found::judged(self.judge_inside(vec![ready(address)]), service, "clusterIP ", outcome);
         }
-        let endpoints = match self.pods(name, port, transport).map(|found| self.judge_inside(found)) {
+        let endpoints = match self.pods(name, port, transport, reach).map(|found| self.judge_inside(found)) {
             Some(judged) if judged.is_refused() => {
                 return Found::judged(judged, service, "endpoint ", outcome);
             }
@@ -175,14 +196,50 @@ impl Inputs<'_> {
     }
 
     /// The endpoints in `EndpointSlice`s or else in `Endpoints`; none if neither exist.
-    fn pods(&self, name: &NsName, port: &ServicePort, transport: Transport) -> Option<Vec<Endpoint>> {
+    fn pods(
+        &self,
+        name: &NsName,
+        port: &ServicePort,
+        transport: Transport,
+        reach: Reach,
+    ) -> Option<Vec<Endpoint>> {
         let slices = self.slices(name);
         if !slices.is_empty() {
-            let all = of_slices(slices, port, transport);
-            return Some(distinct(within(self.options.zone.as_deref(), all)));
+            let mut all = of_slices(slices, port, transport);
+            if reach == Reach::Near
+                && let Some(place) = self.place(&all)
+            {
+                all.retain(|hinted| place.takes(hinted));
+            }
+            return Some(distinct(all.into_iter().map(|(endpoint, _)| endpoint).collect()));
         }
         let subsets = &Inputs::endpoints(self, name)?.subsets;
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
+    }
+
+    /// Whether a Service's port has ready endpoints besides those near this process.
+    pub(super) fn has_far_pods(&self, name: &NsName, wanted: &PortRef) -> bool {
+        if self.options.zone.is_none() && self.options.node.is_none() {
+            return false;
+        }
+        let port = self.service(name).and_then(|service| service.backend_port(wanted));
+        let Some(port) = port else { return false };
+        let all = of_slices(self.slices(name), port, Transport::Tcp);
+        self.place(&all).is_some_and(|place| !all.iter().all(|hinted| place.takes(hinted)))
+    }
+
+    /// This node or else its zone, if the hints of endpoints tell those for it from others. "If any ready
+    /// endpoint is without a hint, or none has a hint for the place, the hints are ignored": the safeguards
+    /// of kube-proxy (KEP-2433, KEP-4444).
+    fn place(&self, endpoints: &[Hinted<'_>]) -> Option<Nearness<'_>> {
+        let node = self.options.node.as_deref().map(Nearness::Node);
+        let zone = self.options.zone.as_deref().map(Nearness::Zone);
+        let ready = || endpoints.iter().filter(|(endpoint, _)| is_ready(endpoint)).map(|(_, hints)| *hints);
+        let is_usable = |place: &Nearness<'_>| {
+            ready().all(|hints| hints.is_some_and(|hints| !place.listed(hints).is_empty()))
+                && ready().flatten().any(|hints| place.is_in(hints))
+        };
+        node.into_iter().chain(zone).find(is_usable)
     }
 
     /// The endpoints that `--endpoints` gives.
@@ -257,7 +314,7 @@ fn of_slices<'a>(
     slices: &'a [Arc<Sourced<EndpointSlice>>],
     port: &ServicePort,
     transport: Transport,
-) -> Vec<(Endpoint, &'a EndpointHints)> {
+) -> Vec<Hinted<'a>> {
     let is_listed = slices.iter().any(|slice| !numbers(&slice.ports, port, transport).is_empty());
     let number = match port.target_port {
         Some(PortRef::Number(number)) => Some(number),
@@ -276,7 +333,7 @@ fn of_slices<'a>(
 }
 
 /// The endpoints of a slice at a port.
-fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoint, &EndpointHints)> {
+fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = Hinted<'_>> {
     let state = |conditions: Conditions| match conditions {
         _ if conditions.is_ready() => Some(EndpointState::Ready),
         _ if conditions.is_draining() => Some(EndpointState::Draining),
@@ -287,23 +344,45 @@ fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = (Endpoin
         // "Consumers should only use the first". A name (`addressType: FQDN`) is skipped, because it is not
         // an address.
         let ip = endpoint.addresses.first()?.parse::<IpAddr>().ok()?;
-        Some((Endpoint { address: SocketAddr::new(ip, number), state }, &endpoint.hints))
+        Some((Endpoint { address: SocketAddr::new(ip, number), state }, endpoint.hints.as_deref()))
     })
 }
 
-/// The endpoints whose hints name this zone. All endpoints if no zone is given, if a ready endpoint has no
-/// hints, or if no ready endpoint names this zone: the safeguards of kube-proxy (KEP-2433). Terminating
-/// endpoints always stay, because they are used only if none is ready.
-fn within(zone: Option<&str>, endpoints: Vec<(Endpoint, &EndpointHints)>) -> Vec<Endpoint> {
-    let is_ready = |endpoint: &Endpoint| endpoint.state == EndpointState::Ready;
-    let zone = zone.filter(|zone| {
-        let mut ready = endpoints.iter().filter(|(endpoint, _)| is_ready(endpoint)).map(|(_, hints)| hints);
-        ready.clone().all(|hints| !hints.is_empty()) && ready.any(|hints| hints.names(zone))
-    });
-    let is_meant = |(endpoint, hints): &(Endpoint, &EndpointHints)| {
-        zone.is_none_or(|zone| !is_ready(endpoint) || hints.names(zone))
-    };
-    endpoints.into_iter().filter(is_meant).map(|(endpoint, _)| endpoint).collect()
+/// An endpoint, and the clients that should use it.
+type Hinted<'a> = (Endpoint, Option<&'a EndpointHints>);
+
+/// The place of this process, for which endpoints have hints.
+#[derive(Clone, Copy)]
+enum Nearness<'o> {
+    Node(&'o str),
+    Zone(&'o str),
+}
+
+impl Nearness<'_> {
+    /// The places of this kind that hints name.
+    fn listed<'h>(&self, hints: &'h EndpointHints) -> &'h [Place] {
+        match self {
+            Self::Node(_) => &hints.for_nodes,
+            Self::Zone(_) => &hints.for_zones,
+        }
+    }
+
+    /// Whether hints name this place.
+    fn is_in(&self, hints: &EndpointHints) -> bool {
+        let (Self::Node(own) | Self::Zone(own)) = self;
+        self.listed(hints).iter().any(|place| place.name == *own)
+    }
+
+    /// Whether an endpoint is used here. Terminating endpoints always are, because they get requests only if
+    /// none is ready.
+    fn takes(&self, hinted: &Hinted<'_>) -> bool {
+        let (endpoint, hints) = hinted;
+        !is_ready(endpoint) || hints.is_some_and(|hints| self.is_in(hints))
+    }
+}
+
+fn is_ready(endpoint: &Endpoint) -> bool {
+    endpoint.state == EndpointState::Ready
 }
 
 fn of_subset(subset: &EndpointSubset, port: &ServicePort, transport: Transport) -> Vec<Endpoint> {

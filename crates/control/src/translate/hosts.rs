@@ -10,7 +10,7 @@
 mod auth_services;
 mod canaries;
 mod errors;
-mod fallback;
+pub(super) mod fallback;
 mod guests;
 mod locations;
 mod passes;
@@ -32,7 +32,6 @@ use super::ownership::Terms;
 use super::{acme, sign_in};
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
-pub(super) use fallback::several;
 pub(super) use routes::files_of;
 use terms::HostTerms;
 
@@ -544,13 +543,13 @@ mod tests {
         let backends = Backends::One(ClusterId(cluster));
         let forward = Forward {
             backends,
-            timeouts,
-            retry,
+            timeouts: timeouts.into(),
+            retry: retry.into(),
             body_bytes_max,
             connection_header,
             sets_affinity_cookie: false,
             head: None,
-            transfer: Transfer::default(),
+            transfer: Transfer::default().into(),
             cache: None,
             overload: None,
             priority: model::overload::Priority::default(),

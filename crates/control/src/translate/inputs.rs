@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::memo::{Numbers, Revisions};
+use super::memo::{Node, Numbers, Revisions};
 use crate::acme::HostState;
 use crate::index::{GatewayStores, Index};
 use crate::names::NsName;
@@ -58,6 +58,11 @@ impl KnownInputs {
         if let Some(number) = self.numbers.find(input) {
             revisions.note_change(self.numbers.node(number));
         }
+    }
+
+    /// The node of an input; none if nothing depends on the input.
+    pub(super) fn node(&self, input: &Input) -> Option<Node> {
+        self.numbers.find(input).map(|number| self.numbers.node(number))
     }
 
     /// Removes the inputs on which nothing depends.

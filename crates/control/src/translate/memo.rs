@@ -18,7 +18,7 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 /// An input or a value on which a query can depend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Node(u32);
 
 /// The nodes that a query has read.
@@ -134,7 +134,7 @@ impl Revisions {
             states[node.0 as usize] = state;
             return node;
         }
-        states.push(state);
+        push(&mut states, state);
         Node(states.len() as u32 - 1)
     }
 }
@@ -177,6 +177,9 @@ impl<K, V> Default for Memo<K, V> {
 
 // === impl Numbers ===
 
+/// Places by which a full table grows at least.
+const GROWTH_MIN: usize = 16;
+
 const KEPT: &str = "whoever has a number keeps its key";
 
 impl<K: Eq + Hash> Numbers<K> {
@@ -186,7 +189,7 @@ impl<K: Eq + Hash> Numbers<K> {
             return number;
         }
         let number = self.vacant.pop().unwrap_or_else(|| {
-            self.keys.push(None);
+            push(&mut self.keys, None);
             self.keys.len() as u32 - 1
         });
         let hash = hash_of(&key);
@@ -229,6 +232,15 @@ impl<K: Eq + Hash> Numbers<K> {
     }
 }
 
+/// Adds an item to a table that may have 100,000 of them. A full table grows by an eighth: doubling it would
+/// leave up to half of it unused.
+fn push<T>(table: &mut Vec<T>, item: T) {
+    if table.len() == table.capacity() {
+        table.reserve_exact((table.len() / 8).max(GROWTH_MIN));
+    }
+    table.push(item);
+}
+
 fn hash_of<K: Hash>(key: &K) -> u64 {
     FixedState::default().hash_one(key)
 }
@@ -240,7 +252,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
     pub(super) fn number(&mut self, key: K, revisions: &Revisions) -> u32 {
         let number = self.numbers.number(key, revisions);
         if self.values.len() <= number as usize {
-            self.values.push(None);
+            push(&mut self.values, None);
         }
         number
     }
@@ -289,6 +301,17 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         true
     }
 
+    /// The numbers of the values that depend on a node, by node.
+    pub(super) fn dependents(&self) -> Vec<(Node, u32)> {
+        let made = (0..).zip(&self.values).filter_map(|(number, made)| Some((number, made.as_ref()?)));
+        let mut all: Vec<_> = made
+            .flat_map(|(number, made)| made.dependencies.nodes.iter().map(move |&node| (node, number)))
+            .collect();
+        all.sort_unstable();
+        all.shrink_to_fit();
+        all
+    }
+
     /// The value with this number. The running query depends on it from now on.
     pub(super) fn read(&self, number: u32, revisions: &Revisions) -> &V {
         revisions.read(self.numbers.node(number));
@@ -298,6 +321,11 @@ impl<K: Eq + Hash, V> Memo<K, V> {
     /// The value with this number, which must have been updated in this revision.
     pub(super) fn value(&self, number: u32) -> &V {
         &self.values[number as usize].as_ref().expect("a value that was asked for in this revision").value
+    }
+
+    /// The value with this number, valid or not; none if there is none.
+    pub(super) fn peek(&self, number: u32) -> Option<&V> {
+        self.values[number as usize].as_ref().map(|made| &made.value)
     }
 
     pub(super) fn key(&self, number: u32) -> &K {

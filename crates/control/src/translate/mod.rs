@@ -16,6 +16,7 @@ mod backend_settings;
 mod certificates;
 mod changes;
 mod characters;
+mod checked;
 mod ciphers;
 mod claim;
 mod clusters;
@@ -23,6 +24,7 @@ pub mod configmap;
 mod endpoints;
 pub mod gateway;
 mod header;
+mod host_piece;
 mod hosts;
 pub mod ingress;
 mod inputs;
@@ -30,6 +32,7 @@ mod judged;
 mod memo;
 mod orphans;
 mod ownership;
+mod parts;
 pub mod policy;
 mod replicas;
 mod sign_in;
@@ -41,7 +44,7 @@ mod translator;
 mod upstream_protocol;
 pub(crate) mod value;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -73,15 +76,17 @@ pub struct Translation {
     /// Numbers of objects that were skipped.
     pub skipped: Skipped,
     /// The origins of the routes: for each host of the model one entry per route, in order.
-    pub origins: Vec<Arc<[RouteOrigin]>>,
+    pub origins: Arc<Vec<Arc<[RouteOrigin]>>>,
     /// The served Ingresses, the oldest first.
-    pub ingresses: Vec<Arc<Sourced<Ingress>>>,
+    pub ingresses: Arc<Vec<Arc<Sourced<Ingress>>>>,
     /// The `ConfigMap` with the settings; none if it does not exist.
     pub configmap: Option<Arc<Sourced<ConfigMap>>>,
     /// The external names on whose addresses the model depends.
     pub names: BTreeSet<String>,
     /// The missing Services that Ingresses name.
     pub missing_services: BTreeSet<NsName>,
+    /// The uids of the Services whose endpoints have active health checks, for Events.
+    pub checked_services: BTreeMap<NsName, String>,
     /// The certificates of hosts, for metrics.
     pub certificates: Vec<HostCertificate>,
     /// The results for the status of the Gateway API's objects.

@@ -3,12 +3,11 @@
 //! Never in here: the computation of a value.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::{Alias, Host, HostList, HostName, HostTls, Listener, Model, Protocol, Replicas, Settings};
-use smallvec::SmallVec;
 
 use super::backend_settings::BackendConsensus;
 use super::certificates;
@@ -18,13 +17,14 @@ use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
 use super::gateway::Gateways;
 use super::gateway::report::GatewayReport;
-use super::hosts::{self, Defaults, Merged, WildcardTls};
+use super::host_piece::{Group, HostPiece};
+use super::hosts::{self, Defaults, WildcardTls};
 use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
-use super::inputs::{Inputs, KnownInputs};
+use super::inputs::{Input, Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
-use super::ownership::{HostsOfIngresses, OfIngresses, Terms};
-use super::{Translation, replicas, streams};
+use super::ownership::{HostsOfIngresses, OfIngresses};
+use super::{Translation, checked, replicas, streams};
 use crate::acme;
 use crate::index::Index;
 use crate::names::NsName;
@@ -51,6 +51,8 @@ pub struct Translator {
     plain_tls: Arc<HostTls>,
     /// Hosts without the aliases that belong to other objects.
     renamed: RefCell<Renamed>,
+    /// The last translation; none before the first.
+    last: Option<Translation>,
 }
 
 /// A host as it was made, and without the aliases of other objects, by its name.
@@ -66,37 +68,12 @@ struct GlobalPiece {
     problems: Vec<Problem>,
 }
 
-/// The result for one host.
-struct HostPiece {
-    /// The numbers of the Ingresses with a claim about the host, the oldest first, followed by those of
-    /// canaries.
-    claimants: Group,
-    /// An Ingress that is no canary has a claim about the host, or the default backend receives its requests.
-    is_served: bool,
-    wildcard: Option<WildcardTls>,
-    host: Arc<Host>,
-    origins: Arc<[RouteOrigin]>,
-    /// Another host that redirects to this one, unless Ingresses have a rule for it.
-    www: Option<(Arc<Host>, Arc<[RouteOrigin]>)>,
-    certificates: Box<[HostCertificate]>,
-    problems: Box<[Problem]>,
-    /// Settings of all routes of the host, if any exist.
-    terms: Option<Arc<Terms>>,
-    /// The Ingress that declares the aliases of the host.
-    aliases_by: Option<u32>,
-    /// Forebay obtains the certificate of the host.
-    is_obtained: bool,
-}
-
 /// A result that exists once: the listeners of TCP and UDP services, or the replicas that share the cache and
 /// limits.
 struct Single<T> {
     made: T,
     problems: Vec<Problem>,
 }
-
-/// The numbers of the Ingresses with a claim about a host, the oldest first.
-type Group = SmallVec<[u32; 2]>;
 
 impl Translator {
     /// Translates all objects, for the given time.
@@ -108,24 +85,39 @@ impl Translator {
         now: SystemTime,
     ) -> Translation {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
-        self.begin(index, options, resolved, now);
+        if let Some(services) = self.begin(index, options, resolved, now)
+            && let Some(translation) = self.with_endpoints(&services, index, options, resolved, now)
+        {
+            self.last = Some(translation.clone());
+            return translation;
+        }
         let translation = self.ask(index, options, resolved, now);
         self.sweep();
         options.firewalls.retain(|object| {
             let name = NsName::new(&object.namespace, &object.name);
             object.kind != Ingress::KIND || index.ingresses.get(&name).is_some()
         });
-        Translation {
+        let translation = Translation {
+            checked_services: checked::services(self.clusters.model(), index),
             model: Model { clusters: self.clusters.model().clone(), ..translation.model },
             names: self.known.names().clone(),
             missing_services: self.clusters.missing(),
             valid_until: self.valid_until(),
             ..translation
-        }
+        };
+        self.last = Some(translation.clone());
+        translation
     }
 
-    /// Begins a revision, and records the inputs that differ from the previous one.
-    fn begin(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) {
+    /// Begins a revision, and records the inputs that differ from the previous one. Returns the Services
+    /// whose endpoints differ if nothing else does.
+    fn begin(
+        &mut self,
+        index: &Index,
+        options: &Options,
+        resolved: &Resolved,
+        now: i64,
+    ) -> Option<Vec<NsName>> {
         self.revisions.begin(now);
         match self.seen.changes(index, options, resolved, now) {
             Changes::Everything => self.revisions.invalidate(),
@@ -134,7 +126,37 @@ impl Translator {
                     self.known.note_change(input, &self.revisions);
                 }
             }
+            Changes::Endpoints(services) => {
+                for service in &services {
+                    self.known.note_change(&Input::Service(service.clone()), &self.revisions);
+                }
+                return Some(services);
+            }
         }
+        None
+    }
+
+    /// The last translation with other endpoints of these Services, if only endpoints differ; none if more
+    /// may. Most changes of a large cluster are of this kind, and others visit all hosts.
+    fn with_endpoints(
+        &mut self,
+        services: &[NsName],
+        index: &Index,
+        options: &Options,
+        resolved: &Resolved,
+        now: i64,
+    ) -> Option<Translation> {
+        let last = self.last.take()?;
+        if last.valid_until.is_some_and(|end| end <= now) {
+            return None;
+        }
+        let node = |service: &NsName| self.known.node(&Input::Service(service.clone()));
+        let nodes: Vec<_> = services.iter().filter_map(node).collect();
+        let inputs = Inputs::new(index, options, resolved, now, &mut self.known, &self.revisions);
+        inputs.leave_out_ipv6(self.global.peek(ONLY)?.global.leaves_out_ipv6);
+        let is_all = self.clusters.follow_endpoints(&nodes, &inputs, &self.revisions);
+        let clusters = self.clusters.model().clone();
+        is_all.then(|| Translation { model: Model { clusters, ..last.model.clone() }, ..last })
     }
 
     /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are
@@ -161,7 +183,8 @@ impl Translator {
         inputs.leave_out_ipv6(global.value(ONLY).global.leaves_out_ipv6);
         ingresses.follow(base, &inputs, revisions, &mut |host| hosts.number(host, revisions));
         let ingresses = &*ingresses;
-        let consensus = BackendConsensus::of(base.balancing.clone(), ingresses.backends());
+        let usual = &base.balancing;
+        let consensus = BackendConsensus::of(usual.clone(), ingresses.backends(usual));
         let mut queries = ClusterQueries::refresh(clusters, &inputs, revisions, &consensus);
         let claimants = Claimants::new(ingresses, base, &inputs, revisions);
         let backend = options.default_backend_service.as_ref();
@@ -175,7 +198,7 @@ impl Translator {
         let of_streams = &streams.value(ONLY).made;
         let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
         let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas, renamed };
-        let names = made.names();
+        let names = made.names(of_gateways.is_some());
         let mut translation = made.translation(&names);
         if let Some(made) = of_gateways {
             gateways.join(made, &names, options, &mut translation);
@@ -252,7 +275,7 @@ fn follow_hosts(
         memo.get(
             number,
             revisions,
-            |old| old.claimants == *group && is_same(old.wildcard.as_ref(), wildcard.as_ref()),
+            |old| old.claimants == *group && is_same(old.wildcard(), wildcard.as_ref()),
             |name, old| {
                 let (canaries, mainlines): (Vec<u32>, Vec<u32>) =
                     group.iter().partition(|&&ingress| ingresses.is_canary(ingress));
@@ -268,10 +291,7 @@ fn follow_hosts(
                 };
                 // Ingresses that are no canaries come first; their claims are numbered in the same order.
                 let aliases_by = merged.aliases_by.map(|number| group[number]);
-                HostPiece {
-                    aliases_by,
-                    ..HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, old.as_ref())
-                }
+                HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, aliases_by, old.as_ref())
             },
         );
     };
@@ -299,37 +319,6 @@ fn follow_hosts(
 fn is_same(old: Option<&WildcardTls>, new: Option<&WildcardTls>) -> bool {
     let address = |tls: &WildcardTls| tls.certificate.as_ref().map(Arc::as_ptr);
     old.map(address) == new.map(address)
-}
-
-impl HostPiece {
-    /// Makes the result of a host. Unchanged parts of the old host stay the same objects.
-    fn new(
-        claimants: Group,
-        is_served: bool,
-        wildcard: Option<WildcardTls>,
-        merged: Merged,
-        old: Option<&Self>,
-    ) -> Self {
-        let Merged { host, www, origins, certificates, problems, terms, aliases_by: _, is_obtained } = merged;
-        let known = old.filter(|old| *old.origins == *origins);
-        let www = www.map(|(www, origin)| {
-            let before = old.and_then(|old| Some(&old.www.as_ref()?.0));
-            (hosts::take_over(www, before), Arc::from([origin]))
-        });
-        Self {
-            claimants,
-            is_served,
-            wildcard,
-            www,
-            host: hosts::take_over(host, old.map(|old| &old.host)),
-            origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
-            certificates: certificates.into(),
-            problems: problems.into(),
-            terms,
-            aliases_by: None,
-            is_obtained,
-        }
-    }
 }
 
 /// The numbers of the wildcard hosts that Ingresses serve over TLS, by their domains.
@@ -423,11 +412,12 @@ impl Made<'_> {
             },
             problems: self.problems(names),
             skipped: self.skipped(),
-            origins: hosts.into_iter().map(|(_, origins)| origins).collect(),
-            ingresses: self.ingresses.objects().cloned().collect(),
+            origins: Arc::new(hosts.iter().map(|(_, origins)| Arc::clone(origins)).collect()),
+            ingresses: Arc::new(self.ingresses.objects().cloned().collect()),
             configmap: self.global.value(ONLY).configmap.clone(),
             names: BTreeSet::new(),
             missing_services: BTreeSet::new(),
+            checked_services: BTreeMap::new(),
             certificates: self.certificates(),
             gateway: GatewayReport::default(),
             acme: self.acme(),
@@ -451,19 +441,23 @@ impl Made<'_> {
     }
 
     /// The owner of each name: the oldest object with it. Within a namespace, the object that declares the
-    /// host takes precedence over one with an alias, as in ingress-nginx.
-    fn names(&self) -> HostsOfIngresses {
+    /// host takes precedence over one with an alias, as in ingress-nginx. No name is returned where the
+    /// owners make no difference: without aliases and without Gateways.
+    fn names(&self, has_gateways: bool) -> HostsOfIngresses {
         let mut names = HostsOfIngresses::new();
+        if !has_gateways && self.hosts().all(|piece| piece.aliases_by().is_none()) {
+            return names;
+        }
         for piece in self.hosts().filter(|piece| piece.is_served) {
             let first = piece.claimants.iter().find(|&&ingress| !self.ingresses.is_canary(ingress));
             if let Some(&first) = first {
-                let terms = piece.terms.clone();
+                let terms = piece.terms().cloned();
                 let declared = OfIngresses { owner: self.ingresses.owner(first), terms, is_alias: false };
                 names.insert(piece.host.name.clone(), declared);
             }
         }
         for piece in self.hosts() {
-            let Some(by) = piece.aliases_by else { continue };
+            let Some(by) = piece.aliases_by() else { continue };
             let owner = self.ingresses.owner(by);
             for alias in &piece.host.aliases {
                 let Alias::Name(name) = alias else { continue };
@@ -472,7 +466,7 @@ impl Made<'_> {
                     owner.precedes(&before.owner) || before.is_alias && owner.born < before.owner.born
                 });
                 if is_first {
-                    let (owner, terms) = (owner.clone(), piece.terms.clone());
+                    let (owner, terms) = (owner.clone(), piece.terms().cloned());
                     names.insert(name.clone(), OfIngresses { owner, terms, is_alias: true });
                 }
             }
@@ -482,7 +476,7 @@ impl Made<'_> {
 
     /// The host with its aliases, except those that belong to other objects.
     fn with_own_aliases(&self, piece: &HostPiece, names: &HostsOfIngresses, before: &Renamed) -> Arc<Host> {
-        let Some(by) = piece.aliases_by else { return Arc::clone(&piece.host) };
+        let Some(by) = piece.aliases_by() else { return Arc::clone(&piece.host) };
         let owner = self.ingresses.owner(by);
         let is_own = |alias: &Alias| match alias {
             Alias::Name(name) => names.get(name).is_none_or(|one| one.is_alias && one.owner == owner),
@@ -510,7 +504,7 @@ impl Made<'_> {
             |piece: &HostPiece| (self.with_own_aliases(piece, names, &before), Arc::clone(&piece.origins));
         let served = self.hosts().filter(|piece| piece.is_served && !is_taken(piece));
         let mut served: Vec<_> = served.map(with_origins).collect();
-        let leading: Vec<_> = self.hosts().filter_map(|piece| piece.www.clone()).collect();
+        let leading: Vec<_> = self.hosts().filter_map(|piece| piece.www().cloned()).collect();
         if !leading.is_empty() {
             let declared: HashSet<_> = served.iter().map(|(host, _)| host.name.clone()).collect();
             served.extend(leading.into_iter().filter(|(www, _)| !declared.contains(&www.name)));
@@ -526,7 +520,7 @@ impl Made<'_> {
     fn problems(&self, names: &HostsOfIngresses) -> Vec<Problem> {
         let of_names = self.problems_of_names(names);
         let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
-        let of_hosts = self.hosts().flat_map(|host| &host.problems);
+        let of_hosts = self.hosts().flat_map(HostPiece::problems);
         let all = self.global.value(ONLY).problems.iter().chain(of_ingresses).chain(of_hosts);
         let others = self.streams.value(ONLY).problems.iter().chain(&self.replicas.value(ONLY).problems);
         let others = others.chain(&of_names);
@@ -552,7 +546,7 @@ impl Made<'_> {
                     problems.push(problem.because(Reason::NotOwner));
                 }
             }
-            let Some(by) = piece.aliases_by else { continue };
+            let Some(by) = piece.aliases_by() else { continue };
             let owner = self.ingresses.owner(by);
             let of_names = piece.host.aliases.iter().filter_map(|alias| match alias {
                 Alias::Name(name) => Some((name, names.get(name)?)),
@@ -576,13 +570,13 @@ impl Made<'_> {
 
     fn acme(&self) -> acme::Wanted {
         let settings = self.global.value(ONLY).global.acme.settings.clone();
-        let hosts = self.hosts().filter(|piece| piece.is_served && piece.is_obtained);
+        let hosts = self.hosts().filter(|piece| piece.is_served && piece.is_obtained());
         let hosts = hosts.map(|piece| piece.host.name.to_string()).collect();
         acme::Wanted { settings, hosts, revision: self.options.acme.held().revision }
     }
 
     fn certificates(&self) -> Vec<HostCertificate> {
-        let of_hosts = self.hosts().flat_map(|host| &host.certificates);
+        let of_hosts = self.hosts().flat_map(HostPiece::certificates);
         self.global.value(ONLY).certificate.iter().chain(of_hosts).cloned().collect()
     }
 }

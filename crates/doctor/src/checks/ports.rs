@@ -128,7 +128,10 @@ fn most_used(samples: &Samples) -> Result<Pair, Unknown> {
 fn pairs(sample: &Sample) -> BTreeMap<(String, String), u64> {
     let mut pairs = BTreeMap::new();
     let groups = sockets::of(sample).unwrap_or_default();
-    for group in groups.into_iter().filter(|group| group.direction == Direction::Outgoing) {
+    // A sum over several remotes is not limited by one range.
+    let is_one =
+        |group: &SocketGroup| group.direction == Direction::Outgoing && group.remote != sockets::OTHERS;
+    for group in groups.into_iter().filter(is_one) {
         *pairs.entry((group.local, group.remote)).or_insert(0) += group.count;
     }
     pairs
@@ -213,7 +216,8 @@ fn held(sockets: &[SocketGroup], direction: Direction, address: impl Fn(&SocketG
     {
         *by_address.entry(address(group)).or_insert(0) += group.count;
     }
-    let most = by_address.iter().max_by_key(|(_, count)| **count);
+    let of_one = by_address.iter().filter(|(at, _)| **at != sockets::OTHERS);
+    let most = of_one.max_by_key(|(_, count)| **count);
     let (at, most) = most.map_or((String::new(), 0), |(at, count)| ((*at).clone(), *count));
     Held { all: by_address.values().sum(), most, at }
 }

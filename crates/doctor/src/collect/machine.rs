@@ -1,6 +1,7 @@
 //! Reads the machine on which this process runs: files of `/proc` and `/sys`.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::{fs, io};
@@ -8,6 +9,7 @@ use std::{fs, io};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
+use super::kept::Kept;
 use super::namespace::Namespace;
 use super::processes::{self, Owners};
 use super::sock_diag::{self, Question};
@@ -16,10 +18,16 @@ use crate::read::cgroups::quota_of_process;
 use crate::read::sockets::Groups;
 use crate::read::udp;
 use crate::sample::{Absence, HOST_CLOSED, NamespaceOwner, PERMISSION_DENIED, Sample};
-use crate::sockets::{SocketGroup, State};
+use crate::sockets::State;
 
 /// Most threads of one process that are read.
 const THREADS_MAX: usize = 64;
+
+/// Groups of outgoing connections of a sample among those that are taken for ever.
+const GROUPS_MAX: usize = 64;
+
+/// Bytes that are read of a file at once.
+const READ_BYTES: usize = 16 << 10;
 
 /// Most processes that are read if none was named.
 const PROCESSES_MAX: usize = 64;
@@ -33,6 +41,8 @@ pub(super) struct Machine {
     host: Result<Namespace, String>,
     /// The folder that shows the network devices of this namespace.
     devices: Result<String, String>,
+    /// Files that are read only now and then; none where each sample is read as a whole.
+    kept: Option<Kept>,
 }
 
 impl Machine {
@@ -68,57 +78,87 @@ impl Machine {
         if is_other && !devices.as_ref().is_ok_and(|folder| shows_namespace(folder)) {
             devices = Err("/sys shows another network namespace".into());
         }
-        Ok(Machine { pid, looked_at, host, devices })
+        Ok(Machine { pid, looked_at, host, devices, kept: None })
     }
 
-    pub(super) fn read(&self, pods: bool, sample: &mut Sample) {
+    /// Reads what hardly changes only now and then from now on.
+    pub(super) fn spare(&mut self) {
+        self.kept = Some(Kept::default());
+    }
+
+    pub(super) fn read(&mut self, pods: bool, sample: &mut Sample) {
+        let mut kept = self.kept.take();
+        let is_whole = kept.as_mut().is_none_or(Kept::begin);
+        self.read_with(kept.as_mut(), is_whole, pods, sample);
+        if let Some(kept) = &mut kept {
+            kept.note(sample);
+        }
+        self.kept = kept;
+    }
+
+    fn read_with(&self, mut kept: Option<&mut Kept>, is_whole: bool, pods: bool, sample: &mut Sample) {
+        let memory = kept.as_deref_mut();
+        let (owners, tree) = match (memory, self.pid) {
+            (Some(kept), Some(_)) if !is_whole => {
+                (Owners::of(&kept.tree).or(&kept.owners), Some(kept.tree.clone()))
+            }
+            (_, pid) => (Owners::of(&processes::all()), pid.map(processes::tree)),
+        };
+        let pod_groups = match kept.as_deref() {
+            Some(kept) if !is_whole => kept.pods.clone(),
+            _ if pods => cgroups::of_pods(),
+            _ => BTreeSet::new(),
+        };
+        if let Some(kept) = kept.as_deref_mut().filter(|_| is_whole) {
+            kept.owners.clone_from(&owners);
+            kept.tree = tree.clone().unwrap_or_default();
+            kept.pods.clone_from(&pod_groups);
+        }
+        let kept = kept.as_deref();
         for path in files::PATHS {
-            put(sample, path, &at(path));
+            put_or_keep(kept, sample, path, &at(path));
         }
         for parameter in files::PARAMETERS {
             let path = format!("proc/sys/{parameter}");
-            put(sample, &path, &format!("/{path}"));
+            put_or_keep(kept, sample, &path, &format!("/{path}"));
         }
         read_udp_sockets(sample);
-        let listening = read_sockets(sample);
-        sample.taken.pids = match self.pid {
-            Some(pid) => processes::tree(pid),
-            None => listening.into_iter().take(PROCESSES_MAX).collect(),
-        };
+        let groups_max = if kept.is_some() { GROUPS_MAX } else { usize::MAX };
+        let listening = read_sockets(&owners, groups_max, sample);
+        sample.taken.pids = tree.unwrap_or_else(|| listening.into_iter().take(PROCESSES_MAX).collect());
         let mut groups = if self.pid.is_none() { cgroups::of(std::process::id()) } else { BTreeSet::new() };
         for pid in sample.taken.pids.clone() {
-            read_process(pid, sample);
+            read_process(kept, pid, sample);
             groups.extend(cgroups::of(pid));
         }
-        if pods {
-            groups.extend(cgroups::of_pods());
-        }
+        groups.extend(pod_groups);
         for group in groups {
-            read_all(sample, &group, files::OF_CGROUP);
+            read_each(kept, sample, &group, files::OF_CGROUP);
         }
-        self.read_devices(sample);
+        self.read_devices(kept, sample);
         let ends = fdb::tunnel_ends().map_err(|error| error.to_string());
         let text = ends.and_then(|ends| serde_json::to_string(&ends).map_err(|error| error.to_string()));
         sample.put("forebay/tunnel-ends.json", text.map_err(Absence::Unreadable));
-        self.read_host(sample);
+        self.read_host(kept, sample);
     }
 
-    fn read_devices(&self, sample: &mut Sample) {
+    fn read_devices(&self, kept: Option<&Kept>, sample: &mut Sample) {
         let devices = match &self.devices {
             Ok(folder) => folder,
             Err(why) => return sample.put("sys/class/net", Err(Absence::Unreadable(why.clone()))),
         };
         for device in names(devices) {
             for file in files::OF_DEVICE {
-                put(sample, &format!("sys/class/net/{device}/{file}"), &format!("{devices}/{device}/{file}"));
+                let path = format!("sys/class/net/{device}/{file}");
+                put_or_keep(kept, sample, &path, &format!("{devices}/{device}/{file}"));
             }
         }
     }
 
     /// Reads the files of the host's namespace, if that is another one, or records why they cannot be read.
-    fn read_host(&self, sample: &mut Sample) {
+    fn read_host(&self, kept: Option<&Kept>, sample: &mut Sample) {
         let parameters = files::PARAMETERS.iter().map(|parameter| format!("proc/sys/{parameter}"));
-        let paths: Vec<String> =
+        let mut paths: Vec<String> =
             parameters.chain(files::OF_HOST.iter().map(|&path| path.to_owned())).collect();
         let contents = match (&self.host, &self.looked_at) {
             (Ok(host), Ok(looked_at)) if host.is(looked_at) => {
@@ -127,6 +167,10 @@ impl Machine {
             }
             (Ok(host), Ok(_)) => {
                 sample.taken.namespace = NamespaceOwner::Other;
+                let known = |path: &String| kept.and_then(|kept| kept.file(&format!("host/{path}"))).cloned();
+                let (kept, read): (Vec<_>, Vec<_>) = paths.drain(..).partition(|path| known(path).is_some());
+                sample_kept(sample, &kept, known);
+                paths = read;
                 read_inside(host, &paths)
             }
             (Err(why), _) => Err(why.clone()),
@@ -147,6 +191,19 @@ impl Machine {
     }
 }
 
+/// Puts files of the host's namespace that were read before.
+fn sample_kept(
+    sample: &mut Sample,
+    paths: &[String],
+    known: impl Fn(&String) -> Option<Result<String, Absence>>,
+) {
+    for path in paths {
+        if let Some(content) = known(path) {
+            sample.put(format!("host/{path}"), content);
+        }
+    }
+}
+
 /// Reads files in another namespace, on a thread that enters it and then ends.
 fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<String, Absence>>, String> {
     let work = || {
@@ -157,10 +214,9 @@ fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<Str
 }
 
 /// Reads the sockets. Returns the processes that listen.
-fn read_sockets(sample: &mut Sample) -> BTreeSet<u32> {
-    let owners = Owners::of(&processes::all());
+fn read_sockets(owners: &Owners, groups_max: usize, sample: &mut Sample) -> BTreeSet<u32> {
     let mut listening = BTreeSet::new();
-    match groups(&owners, &mut listening) {
+    match groups(owners, &mut listening).map(|all| all.finish(groups_max)) {
         Ok(groups) => {
             let text = serde_json::to_string(&groups).map_err(|error| error.to_string());
             sample.put("forebay/sockets.json", text.map_err(Absence::Unreadable));
@@ -186,7 +242,7 @@ fn read_udp_sockets(sample: &mut Sample) {
     sample.put("forebay/udp-sockets.json", text);
 }
 
-fn groups(owners: &Owners, listening: &mut BTreeSet<u32>) -> io::Result<Vec<SocketGroup>> {
+fn groups<'o>(owners: &'o Owners, listening: &mut BTreeSet<u32>) -> io::Result<Groups<'o>> {
     let mut groups = Groups::new(sock_diag::listening_ports()?);
     sock_diag::each(Question { states: State::ALL, segments: true }, |found| {
         let owner = owners.of_socket(found.inode);
@@ -195,7 +251,7 @@ fn groups(owners: &Owners, listening: &mut BTreeSet<u32>) -> io::Result<Vec<Sock
         }
         groups.add(&found.socket, owner);
     })?;
-    Ok(groups.finish())
+    Ok(groups)
 }
 
 /// Whether a folder of devices shows the thread's namespace: it has the same devices with the same numbers.
@@ -232,10 +288,24 @@ pub fn cpu_quota(pid: u32) -> Option<f64> {
     quota_of_process(&sample, pid).ok()?.map(|(cpus, _)| cpus)
 }
 
-fn read_process(pid: u32, sample: &mut Sample) {
-    read_all(sample, &format!("proc/{pid}"), files::OF_PROCESS);
+fn read_process(kept: Option<&Kept>, pid: u32, sample: &mut Sample) {
+    read_each(kept, sample, &format!("proc/{pid}"), files::OF_PROCESS);
     for thread in names(&format!("/proc/{pid}/task")).take(THREADS_MAX) {
         read_all(sample, &format!("proc/{pid}/task/{thread}"), files::OF_THREAD);
+    }
+}
+
+fn read_each(kept: Option<&Kept>, sample: &mut Sample, folder: &str, names: &[&str]) {
+    for name in names {
+        put_or_keep(kept, sample, &format!("{folder}/{name}"), &format!("/{folder}/{name}"));
+    }
+}
+
+/// Reads a file, unless what was read of it before still counts.
+fn put_or_keep(kept: Option<&Kept>, sample: &mut Sample, path: &str, file: &str) {
+    match kept.and_then(|kept| kept.file(path)) {
+        Some(content) => sample.put(path, content.clone()),
+        None => put(sample, path, file),
     }
 }
 
@@ -249,9 +319,24 @@ pub(super) fn put(sample: &mut Sample, path: &str, file: &str) {
     sample.put(path, read(file));
 }
 
+/// Reads a file in large steps: the kernel does not know how long it is, and hundreds are read.
 fn read(file: &str) -> Result<String, Absence> {
-    let bytes = fs::read(file).map_err(|error| absence(&error))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let whole = || -> io::Result<Vec<u8>> {
+        let mut file = fs::File::open(file)?;
+        let mut step = vec![0; READ_BYTES];
+        let mut bytes = Vec::new();
+        loop {
+            match file.read(&mut step) {
+                Ok(0) => return Ok(bytes),
+                Ok(count) => bytes.extend_from_slice(&step[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let bytes = whole().map_err(|error| absence(&error))?;
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 fn absence(error: &io::Error) -> Absence {

@@ -6,7 +6,7 @@ use std::fs;
 use crate::sockets::Owner;
 
 /// The process that holds each socket, by the socket's inode.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Owners {
     by_inode: HashMap<u64, usize>,
     owners: Vec<Owner>,
@@ -54,6 +54,16 @@ impl Owners {
             all.owners.push(Owner { pid, name: name.trim_end().to_owned() });
         }
         all
+    }
+
+    /// These, and of other sockets those that `others` know.
+    pub(super) fn or(mut self, others: &Self) -> Self {
+        let offset = self.owners.len();
+        self.owners.extend_from_slice(&others.owners);
+        for (inode, owner) in &others.by_inode {
+            self.by_inode.entry(*inode).or_insert(owner + offset);
+        }
+        self
     }
 
     pub(super) fn of_socket(&self, inode: u64) -> Option<&Owner> {

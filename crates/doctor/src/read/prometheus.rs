@@ -18,6 +18,11 @@ pub(crate) fn named<'a>(text: &'a str, name: &str) -> impl Iterator<Item = Serie
     text.lines().filter(move |line| name_of(line) == name).filter_map(parse)
 }
 
+/// All series of a page.
+pub(crate) fn all(text: &str) -> impl Iterator<Item = Series<'_>> {
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(parse)
+}
+
 /// The lines of a page that are series of these metrics.
 pub(crate) fn only(text: &str, names: &[&str]) -> String {
     text.split_inclusive('\n').filter(|line| names.contains(&name_of(line.trim_end()))).collect()

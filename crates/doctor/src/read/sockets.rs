@@ -1,6 +1,7 @@
 //! The sockets of a sample: as they were collected, or from `/proc/net/tcp` if nothing else was captured.
 
-use std::collections::{BTreeMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::sample::{Sample, Unknown};
@@ -37,6 +38,9 @@ struct Key<'o> {
     owner: Option<&'o Owner>,
 }
 
+/// The address of connections that are added up.
+pub(crate) const OTHERS: &str = "others";
+
 /// Stands for an address that is left out of the key.
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -57,7 +61,7 @@ fn of_proc(sample: &Sample) -> Result<Vec<SocketGroup>, Unknown> {
     for socket in &sockets {
         groups.add(socket, None);
     }
-    Ok(groups.finish())
+    Ok(groups.finish(usize::MAX))
 }
 
 impl<'o> Groups<'o> {
@@ -76,8 +80,35 @@ impl<'o> Groups<'o> {
         self.groups.entry(key).or_insert_with(|| empty(key)).add(socket);
     }
 
-    pub(crate) fn finish(self) -> Vec<SocketGroup> {
-        self.groups.into_values().collect()
+    /// The groups, of which at most `max` are of outgoing connections and as many of incoming ones: those
+    /// with the most sockets. The others are added up by state and owner, and have the address [`OTHERS`]:
+    /// outgoing ones as the remote address, incoming ones as the local one.
+    pub(crate) fn finish(self, max: usize) -> Vec<SocketGroup> {
+        let mut chosen = BTreeSet::new();
+        for direction in [Direction::Outgoing, Direction::Incoming] {
+            let all = self.groups.iter().filter(|(key, _)| key.direction == direction);
+            // Among groups of about the same size those with low addresses, so that they are the same each
+            // time.
+            let mut sized: Vec<_> =
+                all.map(|(key, group)| (Reverse(group.count.max(1).ilog2()), *key)).collect();
+            sized.sort_unstable_by_key(|(size, key)| (*size, key.remote, *key));
+            chosen.extend(sized.into_iter().take(max).map(|(_, key)| key));
+        }
+        let mut groups = Vec::new();
+        let mut others: BTreeMap<Key<'_>, SocketGroup> = BTreeMap::new();
+        for (key, group) in self.groups {
+            if key.direction == Direction::Listening || chosen.contains(&key) {
+                groups.push(group);
+                continue;
+            }
+            let is_outgoing = key.direction == Direction::Outgoing;
+            let key = Key { remote: ANY, local: if is_outgoing { key.local } else { ANY }, ..key };
+            let sum = others.entry(key).or_insert_with(|| empty(key));
+            OTHERS.clone_into(if is_outgoing { &mut sum.remote } else { &mut sum.local });
+            sum.add_group(&group);
+        }
+        groups.extend(others.into_values());
+        groups
     }
 }
 
@@ -107,6 +138,17 @@ fn empty(key: Key<'_>) -> SocketGroup {
 }
 
 impl SocketGroup {
+    fn add_group(&mut self, other: &SocketGroup) {
+        self.count += other.count;
+        self.queued += other.queued;
+        self.backlog += other.backlog;
+        self.counted += other.counted;
+        self.sent_once += other.sent_once;
+        self.answered += other.answered;
+        self.segments_received += other.segments_received;
+        self.segments_sent += other.segments_sent;
+    }
+
     fn add(&mut self, socket: &Socket) {
         self.count += 1;
         if socket.state == State::Listen {
@@ -153,6 +195,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn many_groups_are_those_with_the_most_sockets_and_a_sum() {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let socket = |remote: String| Socket {
+            local: address("10.0.0.1:40000"),
+            remote: address(&remote),
+            state: State::Established,
+            queued: 0,
+            backlog: 0,
+            segments: Some((3, 2)),
+        };
+        let mut groups = Groups::new(HashSet::from([80]));
+        for host in 0..200 {
+            for _ in 0..if host == 150 { 9 } else { 1 } {
+                groups.add(&socket(format!("10.0.1.{host}:80")), None);
+            }
+        }
+        for host in 0..5 {
+            let local = address(&format!("10.0.0.{host}:80"));
+            groups.add(&Socket { local, ..socket("10.0.9.9:5000".to_owned()) }, None);
+        }
+        let groups = groups.finish(3);
+        let incoming = groups.iter().filter(|group| group.direction == Direction::Incoming);
+        let incoming: Vec<_> = incoming.map(|group| (&*group.local, group.count)).collect();
+        assert_eq!(incoming, [("10.0.0.0:80", 1), ("10.0.0.1:80", 1), ("10.0.0.2:80", 1), (OTHERS, 2)]);
+        let outgoing = groups.iter().filter(|group| group.direction == Direction::Outgoing);
+        let outgoing: Vec<_> = outgoing.map(|group| (&*group.remote, group.count)).collect();
+        let expected = [("10.0.1.0:80", 1), ("10.0.1.1:80", 1), ("10.0.1.150:80", 9), (OTHERS, 197)];
+        assert_eq!(outgoing, expected);
+        assert!(groups.iter().any(|group| group.segments_received == 197 * 3));
+    }
+
+    #[test]
     fn proc_net_tcp_is_read_and_grouped() {
         let mut sample = Sample::default();
         let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
@@ -182,7 +256,7 @@ mod tests {
         let line = "0: 0000000000000000FFFF00000100007F:D431 0000000000000000FFFF00000200000A:0050 01 0:0 00:0 0 0 0 9";
         let mut groups = Groups::new(HashSet::new());
         groups.add(&parse(line).expect("a socket"), None);
-        let groups = groups.finish();
+        let groups = groups.finish(usize::MAX);
         assert_eq!((&groups[0].local[..], &groups[0].remote[..]), ("127.0.0.1", "10.0.0.2:80"));
     }
 }

@@ -1,4 +1,5 @@
-//! The body of an answer: one that is there as a whole, or events that go on.
+//! The body of an answer: one that is there as a whole, events that go on, or a long one
+//! in parts.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,6 +13,7 @@ use hyper::{Response, StatusCode};
 use tokio::time::{Sleep, sleep};
 
 use crate::console::EventStream;
+use crate::past::answer::Parts;
 use crate::server::ConnectionSlot;
 
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
@@ -23,6 +25,8 @@ pub(super) enum Reply {
     Events(EventStream),
     /// Events for somebody with a session, until it has to be examined again.
     EventsUntil(EventStream, Pin<Box<Sleep>>),
+    /// The parts of a long answer, as they are made.
+    Parts(Parts),
 }
 
 impl Reply {
@@ -69,6 +73,7 @@ impl Body for Reply {
                 Poll::Ready(()) => Poll::Ready(None),
                 Poll::Pending => Pin::new(events).poll_frame(context),
             },
+            Self::Parts(parts) => parts.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part)))),
         }
     }
 
@@ -76,6 +81,7 @@ impl Body for Reply {
         match self {
             Self::Whole(body) => body.is_end_stream(),
             Self::Events(events) | Self::EventsUntil(events, _) => events.is_end_stream(),
+            Self::Parts(_) => false,
         }
     }
 
@@ -83,6 +89,7 @@ impl Body for Reply {
         match self {
             Self::Whole(body) => body.size_hint(),
             Self::Events(events) | Self::EventsUntil(events, _) => events.size_hint(),
+            Self::Parts(_) => SizeHint::default(),
         }
     }
 }

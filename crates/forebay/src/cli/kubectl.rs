@@ -8,6 +8,7 @@ use observe::Reason;
 
 use super::{Asked, Output, Watching};
 use crate::language::Language;
+use crate::past::When;
 
 /// The program under the name by which kubectl knows it as a plugin.
 #[derive(Debug, Parser)]
@@ -83,11 +84,13 @@ pub(crate) enum KubectlCommand {
         #[arg(last = true, value_name = "FLAG")]
         flags: Vec<String>,
     },
-    /// Show what the doctor's checks find at each Forebay: what costs QPS there. Exit status: 0 clean, 1
-    /// warnings, 2 failures, or it could not be done.
+    /// Show what the doctor's checks find at each Forebay: what costs QPS there. With --since, what they find
+    /// in what was recorded. Exit status: 0 clean, 1 warnings, 2 failures, or it could not be done.
     Doctor {
         #[command(flatten)]
         told: OutputArgs,
+        #[command(flatten)]
+        past: PastOfPods,
         /// Language of the text [default: that of LC_ALL, LC_MESSAGES or LANG if it is Chinese, else
         /// English]. JSON has both.
         #[arg(long, value_enum, value_name = "LANGUAGE")]
@@ -105,6 +108,22 @@ pub(crate) enum KubectlCommand {
     /// Print the logs of all Forebays, ordered by time. With --host or --status, only lines of the access
     /// log.
     Logs(Logs),
+}
+
+/// The time of which the records of Pods are asked.
+#[derive(Args, Debug)]
+pub(crate) struct PastOfPods {
+    /// Judge what was recorded from this time on: 02:50 (the last time it was), "2026-11-27 02:50",
+    /// 2026-11-27T02:50:00Z, or -30m for half an hour ago.
+    #[arg(long, value_name = "TIME", value_parser = When::parse, allow_hyphen_values = true)]
+    pub(crate) since: Option<When>,
+    /// Judge what was recorded up to this time [default: now].
+    #[arg(long, value_name = "TIME", value_parser = When::parse, allow_hyphen_values = true, requires = "since")]
+    pub(crate) until: Option<When>,
+    /// With --since: also show findings in full that were there all the time, and warnings that were there
+    /// only once.
+    #[arg(long, requires = "since")]
+    pub(crate) all: bool,
 }
 
 #[derive(Args, Debug)]
@@ -187,6 +206,18 @@ mod tests {
                 plugin.kubectl.command,
                 KubectlCommand::Status(OutputArgs { output: Output::Json })
             ));
+        }
+    }
+
+    #[test]
+    fn a_doctor_may_be_asked_of_the_past() {
+        let line = ["kubectl-forebay", "doctor", "--since", "-30m", "--until=now", "--all"];
+        let plugin = Plugin::try_parse_from(line).unwrap();
+        let KubectlCommand::Doctor { past, .. } = plugin.kubectl.command else { panic!("another command") };
+        assert!(past.since.is_some() && past.until.is_some() && past.all);
+        for wrong in [&["--until", "now"][..], &["--all"], &["--since", "soon"]] {
+            let line = ["kubectl-forebay", "doctor"].iter().chain(wrong);
+            assert!(Plugin::try_parse_from(line).is_err(), "{wrong:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `/console/changes`: the changes by the latest configurations, found by comparing each with the one before.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -84,7 +84,8 @@ impl Changes {
 }
 
 impl Change {
-    fn between(before: &Translation, now: &Translation) -> Self {
+    /// The changes from one translation to another one.
+    pub(crate) fn between(before: &Translation, now: &Translation) -> Self {
         let (clusters, endpoints) = clusters(&before.model, &now.model);
         let mut problems = Names::default();
         now.new_problems(before).for_each(|problem| problems.add(|| problem.to_string()));
@@ -133,9 +134,8 @@ fn hosts(before: &Model, now: &Model) -> Differences {
 fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {
     // As with hosts, unchanged ones are the same allocation.
     let by_name = |model: &Model, other: &Model| -> HashMap<String, Arc<Cluster>> {
-        let others: HashSet<_> = other.clusters.iter().map(|(_, cluster)| Arc::as_ptr(cluster)).collect();
-        let own = model.clusters.iter().filter(|(_, cluster)| !others.contains(&Arc::as_ptr(cluster)));
-        own.map(|(_, cluster)| (cluster.name.clone(), Arc::clone(cluster))).collect()
+        let own = model.clusters.unlike(&other.clusters);
+        own.map(|cluster| (cluster.name.clone(), Arc::clone(cluster))).collect()
     };
     let differs =
         |cluster: &Cluster, other: Option<&Arc<Cluster>>| other.is_none_or(|other| **other != *cluster);

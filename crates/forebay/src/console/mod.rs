@@ -6,7 +6,8 @@
 //! `/console/firewall` requests that firewalls refused, `/console/issuers` the keys of tokens,
 //! `/console/providers` the providers at which people sign in, `/console/certificates` the certificates that
 //! are obtained, `/console/objects` the configuration, `/console/traffic` traffic of routes and clusters,
-//! `/console/problems` and `/console/changes` the lists of those names. The structs are documented where they
+//! `/console/problems` and `/console/changes` the lists of those names, `/console/past` the time line of what
+//! was recorded. The structs are documented where they
 //! are defined. All other paths are files of the page, which queries these paths and no other server.
 //!
 //! Must not be in here: work of the request path for the console; access control, which is the admin
@@ -45,13 +46,16 @@ use serde::Serialize;
 
 use crate::doctor::serving::Findings;
 use crate::explain::Objects;
+use crate::past::answer::{Readers, Refusal};
 use crate::query;
 use changes::Changes;
+pub(crate) use changes::{Change, Names};
 pub(crate) use events::EventStream;
 use events::Watchers;
 use firewall::Firewall;
 use history::History;
 use objects::Listing;
+pub(crate) use quantile::estimate;
 pub(crate) use replicas::Replicas;
 use seen::Seen;
 
@@ -68,6 +72,7 @@ pub(crate) struct Console {
     changes: Changes,
     watchers: Arc<Watchers>,
     history: History,
+    past: Arc<Readers>,
     replicas: Replicas,
     /// The certificates that are obtained; set when the configuration begins to be read.
     pub(crate) acme: OnceLock<Acme>,
@@ -89,16 +94,18 @@ pub(crate) fn is_path(path: &str) -> bool {
 impl Console {
     /// For an admin server with this number of connections at a time.
     pub(crate) fn new(
-        registry: Arc<Registry>,
-        findings: Arc<Findings>,
+        registry: &Arc<Registry>,
+        findings: &Arc<Findings>,
+        past: &Arc<Readers>,
         replicas: Replicas,
         connections_max: usize,
     ) -> Self {
         Self {
-            seen: Arc::new(Seen::new(registry, findings)),
+            seen: Arc::new(Seen::new(Arc::clone(registry), Arc::clone(findings))),
             changes: Changes::default(),
             watchers: Arc::new(Watchers::new(connections_max)),
             history: History::default(),
+            past: Arc::clone(past),
             replicas,
             acme: OnceLock::new(),
         }
@@ -144,6 +151,7 @@ impl Console {
             }
             "/replicas" => Answer::Whole(json(self.replicas.told(&self.watchers, &self.seen).await)),
             "/history" => Answer::Whole(json(bytes(&self.history.told()))),
+            "/past" => Answer::Whole(self.past(uri.query().unwrap_or_default()).await),
             "/firewall" => Answer::Whole(self.firewall()),
             "/issuers" => Answer::Whole(self.list(|objects| bytes(&issuers::of(&objects.translation))).await),
             "/providers" => {
@@ -181,6 +189,20 @@ impl Console {
             return Answer::Whole(refusal(StatusCode::BAD_REQUEST, "q is not a text as a URL has it\n"));
         };
         events(requests::watch(&self.watchers, self.seen.registry.tail(), &filter))
+    }
+
+    async fn past(&self, query: &str) -> Response<Bytes> {
+        match self.past.course(query).await {
+            Ok(course) => json(bytes(&course)),
+            Err(Refusal::Unusable(why)) => refusal(StatusCode::BAD_REQUEST, &(why + "\n")),
+            Err(Refusal::Failed(why)) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &(why + "\n")),
+            Err(Refusal::Busy) => {
+                let hint = "somebody else reads the record; ask again\n";
+                let mut busy = refusal(StatusCode::SERVICE_UNAVAILABLE, hint);
+                busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                busy
+            }
+        }
     }
 
     fn firewall(&self) -> Response<Bytes> {

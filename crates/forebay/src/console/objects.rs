@@ -161,7 +161,7 @@ pub(crate) struct ListedProblem {
 impl Listing {
     pub(super) fn of(objects: &Objects) -> Self {
         let Translation { model, origins, certificates, .. } = &*objects.translation;
-        let hosts = model.hosts().zip(origins);
+        let hosts = model.hosts().zip(origins.iter());
         let streams = model.listeners.iter().filter_map(|listener| service(listener, model));
         Self {
             generation: objects.snapshot.generation,

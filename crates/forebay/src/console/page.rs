@@ -46,6 +46,7 @@ const ASSETS: &[Asset] = &[
     asset!("/console/replicas.js", SCRIPT, "replicas.js"),
     asset!("/console/requests.js", SCRIPT, "requests.js"),
     asset!("/console/firewall.js", SCRIPT, "firewall.js"),
+    asset!("/console/past.js", SCRIPT, "past.js"),
 ];
 
 /// Compressed contents, in the order of [`ASSETS`].

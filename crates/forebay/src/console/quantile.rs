@@ -8,7 +8,7 @@ pub(super) fn latency(bounds: &[f64], buckets: &[u64]) -> Latency {
 }
 
 /// The estimate of a quantile in seconds; none where nothing was counted.
-pub(super) fn estimate(bounds: &[f64], buckets: &[u64], share: f64) -> Option<f64> {
+pub(crate) fn estimate(bounds: &[f64], buckets: &[u64], share: f64) -> Option<f64> {
     quantile(bounds, buckets, share).map(|found| found.estimate_seconds)
 }
 

@@ -1,6 +1,7 @@
 //! `forebay doctor`: finds what costs QPS. What is read and how it is judged is in the crate `doctor`.
 #![expect(clippy::doc_markdown, reason = "doc comments are help texts, in which backticks would be printed")]
 
+mod exit;
 pub(crate) mod serving;
 pub(crate) mod show;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
 use doctor::collect::{self, Metrics, Scope, Watch};
 use doctor::{Finding, Samples, Verdict};
@@ -19,6 +20,8 @@ use serde::Serialize;
 use crate::bench::metrics;
 use crate::language::Language;
 use crate::output::{self, Format};
+use crate::past::{self, Past};
+pub(crate) use exit::exit_code;
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -30,6 +33,8 @@ pub(crate) struct Doctor {
     /// Examine what was captured elsewhere: a file of `capture`, or a folder with a machine's proc and sys.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["watch", "pid", "pods", "metrics"])]
     root: Option<PathBuf>,
+    #[command(flatten)]
+    past: Past,
     /// Form of the output.
     #[arg(short = 'o', long, value_enum, value_name = "FORM", default_value_t = Format::Text)]
     output: Format,
@@ -50,6 +55,12 @@ enum DoctorCommand {
         #[command(flatten)]
         looking: Looking,
     },
+    /// Compare two times of what was recorded: checks that differ, and the figures that changed most. Exit
+    /// status: 0 the second time has no worse finding, 1 warnings, 2 failures.
+    #[command(
+        after_help = "Examples:\n  forebay doctor diff --a -24h..-23h --b -1h..now\n  forebay doctor diff before.record after.record"
+    )]
+    Diff(past::Diff),
 }
 
 /// Options that select the subject.
@@ -77,6 +88,12 @@ struct Looking {
 
 pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     let language = Language::chosen(options.lang);
+    if let Some(DoctorCommand::Diff(options)) = &options.command {
+        return past::run_diff(options);
+    }
+    if options.past.is_asked() {
+        return judge_past(&options, language);
+    }
     if let Some(DoctorCommand::Capture { file, looking }) = options.command {
         let samples = looking.watch(language)?;
         let write = || collect::write(&samples, BufWriter::new(File::create(&file)?));
@@ -101,13 +118,19 @@ pub(crate) fn run(options: Doctor) -> anyhow::Result<ExitCode> {
     Ok(exit_code(worst(&findings)))
 }
 
-/// The exit status of a command that prints findings.
-pub(crate) fn exit_code(worst: Verdict) -> ExitCode {
-    ExitCode::from(match worst {
-        Verdict::Ok | Verdict::Unknown => 0,
-        Verdict::Warning => 1,
-        Verdict::Failure => 2,
-    })
+/// Judges what was recorded.
+fn judge_past(options: &Doctor, language: Language) -> anyhow::Result<ExitCode> {
+    let Doctor { past, looking, root, .. } = options;
+    let is_of_present = root.is_some() || looking.pid.is_some() || looking.pods || looking.metrics.is_some();
+    ensure!(!is_of_present, "--since, --until and --record are not for --root, --pid, --pods and --metrics");
+    let asked = past.asked()?;
+    let told = past::judge(&asked.open()?, asked.range);
+    let text = match options.output {
+        Format::Text => past::text(&told, &past.manner(language)),
+        Format::Json => serde_json::to_string_pretty(&told)? + "\n",
+    };
+    output::print(&text)?;
+    Ok(exit_code(past::exit_verdict(&told, past.all)))
 }
 
 /// All findings as one JSON object.

@@ -1,20 +1,9 @@
-//! Runs the checks within `serve`: on its own process, with its own metrics, on the admin server's thread.
+//! The findings of the checks within `serve`. The flight recorder's thread takes the samples and judges them.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
-use doctor::collect::{Collector, Scope};
-use doctor::{Finding, Samples, Verdict};
+use doctor::{Finding, Verdict};
 use observe::Registry;
-
-use crate::machine;
-
-/// Time until the first findings.
-const FIRST_AFTER: Duration = Duration::from_secs(1);
-
-/// Time between two samples from then on. A sample takes 20 ms of CPU time on a machine with 70 processes,
-/// and more with many sockets: less than a thousandth of a CPU.
-const EVERY: Duration = Duration::from_secs(30);
 
 /// The latest findings; empty before the second sample.
 #[derive(Default)]
@@ -32,39 +21,11 @@ impl Findings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes samples for ever, and sets the metrics.
-    pub(crate) async fn keep(&self, registry: Arc<Registry>) {
-        let of_metrics = Arc::clone(&registry);
-        let scope = Scope {
-            pid: Some(std::process::id()),
-            pods: true,
-            reference: None,
-            metrics: Some(Box::new(move || Ok(metrics(&of_metrics)))),
-        };
-        let mut collector = match Collector::new(scope) {
-            Ok(collector) => collector,
-            Err(error) => return tracing::warn!(%error, "the doctor cannot look"),
-        };
-        let mut before = collector.sample();
-        let mut pause = FIRST_AFTER;
-        loop {
-            tokio::time::sleep(pause).await;
-            pause = EVERY;
-            let now = collector.sample();
-            let samples = Samples { all: vec![before, now.clone()], ..Samples::default() };
-            let findings = doctor::examine(&samples);
-            registry
-                .set_findings(findings.iter().map(|finding| (finding.id, level(finding.verdict))).collect());
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = findings;
-            before = now;
-        }
+    /// Replaces the findings, and sets the metrics.
+    pub(crate) fn set(&self, registry: &Registry, findings: Vec<Finding>) {
+        registry.set_findings(findings.iter().map(|finding| (finding.id, level(finding.verdict))).collect());
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = findings;
     }
-}
-
-fn metrics(registry: &Registry) -> String {
-    let mut text = String::new();
-    registry.encode(&machine::process(), &mut text);
-    text
 }
 
 /// The value of the metric for a verdict.

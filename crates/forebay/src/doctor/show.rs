@@ -40,14 +40,7 @@ pub(crate) fn show<Name: AsRef<str>>(
     colour: bool,
 ) {
     let words = Words::of(language);
-    let (sign, plain, paint) = match finding.verdict {
-        Verdict::Ok => ("√", "ok", "32"),
-        Verdict::Unknown => ("?", "?", "36"),
-        Verdict::Warning => ("‼", "!", "33"),
-        Verdict::Failure => ("×", "X", "31"),
-    };
-    let sign = if shows_unicode() { sign } else { plain };
-    let sign = if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() };
+    let sign = sign(finding.verdict, colour);
     let (message, remedy) = told(finding, language);
     let _ = writeln!(text, "{sign} {}{}{}", finding.id.as_ref(), words.colon, legible::line(message));
     if finding.verdict <= Verdict::Unknown {
@@ -62,6 +55,18 @@ pub(crate) fn show<Name: AsRef<str>>(
     let _ = writeln!(text, "    {}{}", words.see, page(&finding.doc, language));
 }
 
+/// The sign of a verdict.
+pub(crate) fn sign(verdict: Verdict, colour: bool) -> String {
+    let (sign, plain, paint) = match verdict {
+        Verdict::Ok => ("√", "ok", "32"),
+        Verdict::Unknown => ("?", "?", "36"),
+        Verdict::Warning => ("‼", "!", "33"),
+        Verdict::Failure => ("×", "X", "31"),
+    };
+    let sign = if shows_unicode() { sign } else { plain };
+    if colour { format!("\x1b[{paint};1m{sign}\x1b[0m") } else { sign.to_owned() }
+}
+
 /// Prints one finding in English with its remedy, without its evidence and references.
 pub(crate) fn brief(text: &mut String, finding: &Finding, colour: bool) {
     let mut whole = String::new();
@@ -72,7 +77,8 @@ pub(crate) fn brief(text: &mut String, finding: &Finding, colour: bool) {
     }
 }
 
-fn figures(evidence: &Evidence) -> String {
+/// All figures in a line.
+pub(crate) fn figures(evidence: &Evidence) -> String {
     let figures = evidence.iter().map(|(name, value)| format!("{name}={}", figure(value)));
     figures.collect::<Vec<_>>().join(" ")
 }
@@ -119,7 +125,7 @@ fn told<Name>(finding: &Finding<Name>, language: Language) -> (&str, &str) {
 }
 
 /// The page that explains a finding. That of the doctor is there in Chinese, with the same headings.
-fn page(doc: &str, language: Language) -> Cow<'_, str> {
+pub(crate) fn page(doc: &str, language: Language) -> Cow<'_, str> {
     match (language, doc.strip_prefix("docs/doctor.md")) {
         (Language::Zh, Some(heading)) => format!("docs/zh-CN/doctor.md{heading}").into(),
         _ => doc.into(),

@@ -479,7 +479,7 @@ impl Objects {
     /// The object that declares a route, and where.
     pub(super) fn origin(&self, route: &Arc<Route>) -> Option<&RouteOrigin> {
         let all = || {
-            let hosts = self.translation.model.hosts().zip(&self.translation.origins);
+            let hosts = self.translation.model.hosts().zip(self.translation.origins.iter());
             hosts.flat_map(|(host, origins)| host.routes.iter().zip(origins.iter()))
         };
         let same = all().find(|(other, _)| Arc::ptr_eq(other, route));

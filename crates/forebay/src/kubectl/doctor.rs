@@ -64,11 +64,7 @@ async fn examine(cluster: &Cluster, pod: &ForebayPod) -> Examined {
 
 fn text(examined: &[Examined], language: Language, colour: bool) -> String {
     let of = |one: &Examined| {
-        let node = one.node.as_deref().map(|node| match language {
-            Language::En => format!(" on node {node}"),
-            Language::Zh => format!("（节点 {node}）"),
-        });
-        let node = node.unwrap_or_default();
+        let node = on_node(one.node.as_deref(), language);
         let told = match &one.trouble {
             Some(trouble) => format!("{trouble}\n"),
             None => show::text(&one.findings, language, colour),
@@ -76,6 +72,15 @@ fn text(examined: &[Examined], language: Language, colour: bool) -> String {
         format!("Pod {}/{}{node}\n\n{told}", one.namespace, one.name)
     };
     examined.iter().map(of).collect::<Vec<_>>().join("\n")
+}
+
+/// The node of a Pod, as it stands behind the Pod's name; empty where it is not known.
+pub(super) fn on_node(node: Option<&str>, language: Language) -> String {
+    let node = node.map(|node| match language {
+        Language::En => format!(" on node {node}"),
+        Language::Zh => format!("（节点 {node}）"),
+    });
+    node.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod check;
 mod cluster;
 mod complete;
 mod doctor;
+mod doctor_past;
 mod explain;
 mod flags;
 mod forward;
@@ -46,7 +47,10 @@ pub(crate) fn run(options: Kubectl) -> anyhow::Result<ExitCode> {
             KubectlCommand::Check { told, report, flags } => {
                 check::run(&cluster, told.output, report.as_deref(), flags).await
             }
-            KubectlCommand::Doctor { told, lang } => {
+            KubectlCommand::Doctor { told, past, lang } if past.since.is_some() => {
+                doctor_past::run(&cluster, told.output, &past, Language::chosen(lang)).await
+            }
+            KubectlCommand::Doctor { told, lang, .. } => {
                 doctor::run(&cluster, told.output, Language::chosen(lang)).await
             }
             KubectlCommand::Top { pod, watching } => top::run(cluster, pod, &watching).await,

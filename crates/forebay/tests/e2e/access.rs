@@ -106,6 +106,27 @@ fn lists_and_passwords_hold_for_all_clients() {
     assert!(upstream.heads().iter().all(|head| !head.to_ascii_lowercase().contains("\r\nauthorization:")));
 }
 
+#[test]
+fn guesses_of_passwords_are_refused_and_others_are_served() {
+    let upstream = Canned::saying("let in");
+    let ingresses = [with_password(ingress("password")), ingress("open")];
+    let forebay = house(setup(), &upstream, &ingresses, &users());
+    let right = || ask(&forebay, "HTTP/1", "password.test", "/", &[RIGHT]).status;
+    assert_eq!(right(), 200);
+    // Any characters of Base64 behind `a:w`; no more than 20 are tried in each of two windows of time.
+    let refused = (0..60).find_map(|number| {
+        let guess = format!("Basic YTp3{number:04}");
+        let response = ask(&forebay, "HTTP/1", "password.test", "/", &[("authorization", &guess)]);
+        (response.status != 401).then_some(response)
+    });
+    let refused = refused.expect("an end of the guesses");
+    assert_eq!(refused.status, 429);
+    let wait: u32 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+    assert!((1..=11).contains(&wait), "{wait}");
+    assert_eq!(right(), 200, "it is known");
+    assert_eq!(ask(&forebay, "HTTP/1", "open.test", "/", &[]).status, 200);
+}
+
 /// The MD5 of a text, as digest authentication writes it.
 fn md5(text: &str) -> String {
     format!("{:032x}", u128::from_be_bytes(Md5::digest(text).into()))

@@ -61,7 +61,7 @@ fn the_zone_of_the_node_is_looked_up_where_endpoints_of_it_are_preferred() {
     let api = Canned::answering(head + answer);
     let url = format!("http://{}", api.address());
     let (forebay, _folder) = following(&url, &["--enable-topology-aware-routing".to_owned()]);
-    let told = forebay.await_log("endpoints of this zone are preferred");
+    let told = forebay.await_log("endpoints of this node or zone are preferred");
     assert!(told.contains("east"), "{told}");
     assert!(api.heads().iter().any(|head| head.starts_with("GET /api/v1/nodes/one ")));
 }

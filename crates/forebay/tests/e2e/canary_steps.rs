@@ -9,6 +9,7 @@ use serde_json::Value;
 use testkit::manifest::{self, service};
 use testkit::{Canned, Connection, Forebay, Setup};
 
+use crate::replicas::Replicas;
 use crate::{GET, OK, setup};
 
 const ERROR: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\nno";
@@ -117,6 +118,26 @@ fn is_shown(forebay: &Forebay) {
     assert_eq!(state["canaries"][0]["state"], "stopped", "{state}");
     let explained = forebay.admin("/explain?url=http://web.test/").text().to_owned();
     assert!(explained.contains("stopped in step 2 of 3"), "{explained}");
+}
+
+/// No Lease is there, and the second replica gets no request: it has the stop from the first one.
+#[test]
+fn a_stop_is_told_to_the_other_replica() {
+    let pair = Pair::new();
+    let replicas = Replicas::start(2, |folder| pair.setup("30%/1h, 100%", folder));
+    let [first, second] = &replicas.all[..] else { panic!("two") };
+    pair.is_ill.store(true, Ordering::SeqCst);
+    let mut client = first.client();
+    first.await_that("the canary to be stopped", || {
+        ask(&pair, &mut client, 20);
+        status(first)["state"] == "stopped"
+    });
+    let begin = Instant::now();
+    second.await_that("the other replica to stop it", || status(second)["state"] == "stopped");
+    assert!(begin.elapsed() < Duration::from_secs(2), "{:?}", begin.elapsed());
+    assert_eq!(status(second)["step"], status(first)["step"]);
+    second.await_log("stopped in step 1 of 2: ");
+    assert_eq!(ask(&pair, &mut second.client(), 100), (0, 0));
 }
 
 #[test]

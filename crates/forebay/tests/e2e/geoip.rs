@@ -221,24 +221,35 @@ fn countries(code: &str, networks: u32) -> String {
 }
 
 /// Requests of a connection, fewer than those after which it is closed (`keep-alive-requests`).
-const REQUESTS_EACH: u32 = 500;
+const REQUESTS_EACH: usize = 500;
 
-/// Keeps asking until it is told to stop. Returns the number of requests and the longest
-/// time of one.
-fn ask_until(forebay: &Forebay, is_over: &AtomicBool) -> (u32, Duration) {
+/// Keeps asking until it is told to stop. Returns the times of the requests.
+fn ask_until(forebay: &Forebay, is_over: &AtomicBool) -> Vec<Duration> {
     let mut client = forebay.client();
-    let (mut requests, mut longest) = (0, Duration::ZERO);
+    let mut times = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         let begin = Instant::now();
         let response = client.get("web.test", "/");
-        longest = longest.max(begin.elapsed());
-        assert_eq!(response.status, 200, "request {requests}");
-        requests += 1;
-        if requests % REQUESTS_EACH == 0 {
+        times.push(begin.elapsed());
+        assert_eq!(response.status, 200, "request {}", times.len());
+        if times.len() % REQUESTS_EACH == 0 {
             client = forebay.client();
         }
     }
-    (requests, longest)
+    times
+}
+
+/// Has two clients ask while something is done. Returns the times of their requests, in order.
+fn ask_during(forebay: &Forebay, work: impl FnOnce()) -> Vec<Duration> {
+    let is_over = AtomicBool::new(false);
+    let mut times: Vec<_> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..2).map(|_| scope.spawn(|| ask_until(forebay, &is_over))).collect();
+        work();
+        is_over.store(true, Ordering::Relaxed);
+        asking.into_iter().flat_map(|thread| thread.join().expect("no request failed")).collect()
+    });
+    times.sort_unstable();
+    times
 }
 
 #[test]
@@ -257,9 +268,7 @@ fn databases_are_replaced_while_requests_are_served() {
         &upstream,
         &[ingress("web").annotation("forebay.io/deny-countries", "KP")],
     );
-    let is_over = AtomicBool::new(false);
-    let figures = std::thread::scope(|scope| {
-        let asking: Vec<_> = (0..2).map(|_| scope.spawn(|| ask_until(&forebay, &is_over))).collect();
+    let replace = || {
         for code in ["AT", "CH", "FR", "DE"] {
             forebay.replace("databases.yaml", &countries(code, 20_000));
             let line = format!("\r\nx-country: {}\r\n", code.to_ascii_lowercase());
@@ -267,13 +276,19 @@ fn databases_are_replaced_while_requests_are_served() {
                 upstream.heads().last().is_some_and(|head| head.to_ascii_lowercase().contains(&line))
             });
         }
-        is_over.store(true, Ordering::Relaxed);
-        asking.into_iter().map(|thread| thread.join().expect("no request failed")).collect::<Vec<_>>()
-    });
-    for (requests, longest) in figures {
-        println!("{requests} requests, the longest of {longest:?}");
-        assert!(requests > 0);
-    }
+    };
+    let with = ask_during(&forebay, replace);
+    // As many requests without a change.
+    let enough = upstream.heads().len() + with.len();
+    let without = ask_during(&forebay, || forebay.await_that("as many", || upstream.heads().len() >= enough));
+    let tell = |what: &str, times: &[Duration]| {
+        let at = |thousandths: usize| times[times.len() * thousandths / 1000];
+        let (p99, max) = (at(990), times[times.len() - 1]);
+        println!("{what}: {} requests, p99 {p99:?}, p99.9 {:?}, max {max:?}", times.len(), at(999));
+        p99
+    };
+    let (with, without) = (tell("with replacements", &with), tell("without", &without));
+    assert!(with < without + Duration::from_millis(5), "{with:?} beside {without:?}");
     // A broken database changes nothing.
     let broken = secret("databases", "Opaque", &[("GeoLite2-Country.mmdb", "text")]);
     forebay.replace("databases.yaml", &broken);

@@ -294,14 +294,45 @@ fn grpc_services_report_their_health() {
     forebay.await_log("gRPC status 5");
 }
 
-/// CPU time that Forebay has used.
+/// Requests that are answered stand for checks, unless the route says otherwise; both proxies are asked as
+/// often.
+#[test]
+fn an_endpoint_that_answers_requests_is_checked_less_often() {
+    let [first, second] = [(); 2].map(|()| Canned::saying("ok"));
+    let start = |canned: &Canned, always: &str| {
+        checking("100ms")
+            .annotation("forebay.io/health-check-always", always)
+            .endpoint(canned.address())
+            .arguments(["--workers=1"])
+            .start()
+    };
+    let (sparing, always) = (start(&first, "false"), start(&second, "true"));
+    let (mut of_sparing, mut of_always) = (sparing.client(), always.client());
+    let checks = |canned: &Canned| canned.heads().len() - requests(canned);
+    always.await_that("many checks", || {
+        assert_eq!(ask(&mut of_sparing, 1) + ask(&mut of_always, 1), 0);
+        checks(&second) >= 40
+    });
+    let spared = checks(&first);
+    println!("{spared} checks in place of 40");
+    assert!((4..=28).contains(&spared), "{spared} in place of 40");
+    // Without requests, the next checks come one after the other again.
+    let before = (checks(&first), checks(&second));
+    always.await_that("ten checks", || checks(&second) >= before.1 + 10);
+    sparing.await_that("as many", || checks(&first) >= before.0 + 7);
+}
+
+/// CPU time that Forebay has used, in seconds. The scheduler counts nanoseconds, for each thread.
 fn cpu_seconds(forebay: &Forebay) -> f64 {
-    let stat =
-        std::fs::read_to_string(format!("/proc/{}/stat", forebay.pid().as_raw_nonzero())).expect("it runs");
-    let fields: Vec<_> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
-    let ticks = |at: usize| fields[at].parse::<f64>().expect("a number of ticks");
-    // `utime` and `stime` of proc_pid_stat(5), in hundredths of a second.
-    (ticks(11) + ticks(12)) / 100.0
+    let threads = format!("/proc/{}/task", forebay.pid().as_raw_nonzero());
+    let threads = std::fs::read_dir(threads).expect("it runs");
+    let nanoseconds = threads.map(|thread| -> f64 {
+        let path = thread.expect("an entry").path().join("schedstat");
+        // A thread that has ended in the meantime has no file.
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0.0)
+    });
+    nanoseconds.sum::<f64>() / 1e9
 }
 
 /// The CPU time that checks of a thousand endpoints take, and that one failure among them is found.
@@ -328,6 +359,8 @@ fn a_thousand_endpoints_are_checked() {
     forebay.await_that("one to fail", || is_failing(&forebay, ill.address()));
     let metrics = forebay.metrics();
     assert_eq!((metrics.count(CHECKS, &[]), metrics.sum(FAILING, &[])), (1001, 1));
+    // From the first check after this on.
+    checks.try_iter().for_each(drop);
     let before = cpu_seconds(&forebay);
     await_checks(5000);
     let each = (cpu_seconds(&forebay) - before) / 5000.0;

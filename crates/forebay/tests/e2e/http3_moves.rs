@@ -4,6 +4,7 @@
 use std::fs::write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -204,6 +205,66 @@ fn after_a_restart_connections_are_reset_at_once() {
     let new = connect((address(0), port).into());
     assert_eq!(new.get("web.test", "/").said(), (200, "hello"));
     drop(again);
+}
+
+/// Tells the second replica that the first one is not listed any more.
+fn forget_the_first(of: &Forebay) {
+    let rest = SocketAddr::from((address(1), of.address().port()));
+    of.replace("forebay.yaml", &service("forebay", &[rest]));
+    of.await_that("the replica to be forgotten", || {
+        let configuration = of.configuration();
+        let clusters = configuration["clusters"].as_array().expect("a list");
+        let own = clusters.iter().find(|one| one["name"] == "default-forebay-80").expect("it is there");
+        own["endpoints"].as_array().is_some_and(|all| all.len() == 1)
+            && configuration["generation"] == configuration["acknowledged"]
+    });
+}
+
+#[test]
+fn connections_of_a_dead_replica_are_reset_by_another_one() {
+    let upstream = Canned::saying("hello");
+    let mut replicas = Replicas::new([SECRET; 2], upstream.address());
+    let balancer = UdpBalancer::new(replicas.at(0));
+    let client = connect(balancer.address());
+    assert_eq!(client.get("web.test", "/").said(), (200, "hello"));
+    let first = replicas.all.remove(0);
+    first.signal(Signal::KILL);
+    first.wait();
+    let second = &replicas.all[0];
+    forget_the_first(second);
+    balancer.move_to((address(1), second.https_address().port()).into());
+    // It is asked whether it is there before it is taken for gone: until then its packets are forwarded.
+    let _ = client.try_call("GET", "web.test", "/", &[]);
+    assert!(client.quic().ends_by_reset());
+    assert!(forwarded(second, "replica") > 0);
+    let new = connect(balancer.address());
+    assert_eq!(new.get("web.test", "/").said(), (200, "hello"));
+}
+
+/// A Pod that stops fails its health check, and is not listed as serving although it finishes its requests.
+#[test]
+fn a_replica_that_is_listed_no_more_finishes_a_download() {
+    let upstream = Upstream::new();
+    let replicas = Replicas::new([SECRET; 2], upstream.address());
+    let balancer = UdpBalancer::new(replicas.at(0));
+    let client = connect(balancer.address());
+    let mut begun = None;
+    download(&upstream, &client, |number| match (number, begun) {
+        (10, _) => {
+            replicas.all[0].signal(Signal::TERM);
+            forget_the_first(&replicas.all[1]);
+            balancer.move_to(replicas.at(1));
+            begun = Some(Instant::now());
+        }
+        // One that does not answer is taken for gone after three seconds.
+        (50, Some(begun)) => {
+            let seconds = |at: Instant| at.elapsed().as_secs();
+            replicas.all[1].await_that("the time to be over", || seconds(begun) >= 4);
+        }
+        _ => {}
+    });
+    let mut all = replicas.all;
+    assert_eq!(all.remove(0).wait().status.code(), Some(0));
 }
 
 // === Addresses of clients ===

@@ -243,6 +243,9 @@ fn a_right_to_forward_ports_that_is_missing_costs_what_only_forebay_knows() {
     let (code, stdout, _) = desk.run(&["doctor", "--lang", "en"]);
     assert_eq!(code, 2);
     assert!(stdout.contains("Pod edge/one on node node-1\n\n") && stdout.contains(right), "{stdout}");
+    let (code, stdout, _) = desk.run(&["doctor", "--since", "-1h", "--lang", "en"]);
+    assert_eq!(code, 2);
+    assert!(stdout.contains("Pod edge/one on node node-1\n") && stdout.contains(right), "{stdout}");
     let (code, _, stderr) = desk.run(&["explain", "ftp://a.test"]);
     assert_eq!(code, 2);
     assert!(stderr.contains("ftp://a.test is no URL"), "{stderr}");

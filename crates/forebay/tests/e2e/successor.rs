@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Canned, Connection, Forebay, PATIENCE};
+use testkit::{Canned, Connection, Forebay, H3Client, PATIENCE, Setup, TlsClient, Upstream};
 
+use crate::http3_rolling::{H3Loop, await_more};
 use crate::{GET, setup};
 
 /// A client that sends one request after the other until it is told to stop. Any fault ends the test.
@@ -97,6 +98,86 @@ fn upgrades_lose_no_request() {
     send(process, Signal::TERM);
     let ended = forebay.wait();
     assert!(ended.status.success(), "{}", ended.status);
+}
+
+/// Setup with HTTP/3, whose old processes take a second to end connections without a request.
+fn http3() -> Setup {
+    setup()
+        .tls("web.test")
+        .setting("forebay-http3", "on")
+        .arguments(["--shutdown-grace-period=1", "--workers=2"])
+}
+
+/// Waits until the last process answers at the admin port, and ends it.
+fn end(forebay: Forebay, process: i32) {
+    forebay.await_that("the admin server of the last one", || forebay.admin("/readyz").status == 200);
+    send(process, Signal::TERM);
+    let ended = forebay.wait();
+    assert!(ended.status.success(), "{}", ended.status);
+}
+
+#[test]
+fn upgrades_lose_no_request_over_http3() {
+    let upstream = Canned::saying("ok");
+    let forebay = http3().endpoint(upstream.address()).setting("keep-alive-requests", "1000000").start();
+    let address = forebay.https_address();
+    let clients = [(); 4].map(|()| H3Loop::start(move || address));
+    let mut process = forebay.pid().as_raw_nonzero().get();
+    for _ in 0..3 {
+        await_more(&clients, &forebay);
+        send(process, Signal::USR2);
+        process = successor_of(&forebay, process);
+    }
+    await_more(&clients, &forebay);
+    for client in clients {
+        assert!(client.stop() >= 1, "the old processes have said GOAWAY");
+    }
+    end(forebay, process);
+}
+
+/// Each of four processes has a download when it is replaced, whose client sends from another port then.
+#[test]
+fn downloads_over_http3_go_on_while_the_binary_is_replaced() {
+    const PIECE: &[u8] = &[b'x'; 16 << 10];
+    const PIECES: usize = 8;
+    let upstream = Upstream::new();
+    let forebay = http3().annotation("proxy-buffering", "off").endpoint(upstream.address()).start();
+    let connect = || H3Client::connect(forebay.https_address(), &TlsClient::new("web.test"));
+    let first = forebay.pid().as_raw_nonzero().get();
+    let mut process = first;
+    let mut downloads = Vec::new();
+    for number in 0..4 {
+        if number > 0 {
+            send(process, Signal::USR2);
+            process = successor_of(&forebay, process);
+        }
+        let client = connect();
+        let mut call = client.call("GET", "web.test", "/", &[]);
+        call.finish();
+        let (mut peer, _) = upstream.accept_request();
+        peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECES * PIECE.len()));
+        assert_eq!(call.read_head().status, 200);
+        downloads.push((client, call, peer));
+    }
+    for _ in 0..PIECES {
+        for (client, call, peer) in &mut downloads {
+            client.quic().rebind();
+            peer.send(PIECE);
+            let mut len = 0;
+            while len < PIECE.len() {
+                len += call.read().expect("the download goes on").len();
+            }
+            assert_eq!(len, PIECE.len());
+        }
+    }
+    for (_, call, _) in &mut downloads {
+        assert_eq!(call.read(), None);
+    }
+    drop(downloads);
+    forebay.await_that("the packets of the process before", || {
+        forebay.metrics().sum("forebay_http3_forwarded_packets_total", &[("result", "process")]) > 0
+    });
+    end(forebay, process);
 }
 
 #[test]

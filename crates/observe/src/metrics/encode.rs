@@ -1,9 +1,11 @@
 //! Writes the metrics in the Prometheus text format, version 0.0.4.
 
+pub(super) mod brief;
 mod cache;
 mod controller;
 mod latency;
 mod overload;
+mod streams;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
@@ -16,7 +18,6 @@ use super::local_counter::LocalCounter;
 use super::names::{self, Kind, Metric};
 use super::registry::{Process, Registry};
 use super::series::Identity;
-use super::stream::{StreamCounter, StreamName};
 use super::upstream::{ENDPOINT_METRICS, Failure};
 use super::worker_cells::WorkerCells;
 use super::{Counter, Gauge, Handshake, lock};
@@ -29,7 +30,7 @@ impl Registry {
     /// Appends all metrics. Cells of removed endpoints are released.
     pub fn encode(&self, process: &Process, out: &mut String) {
         let workers = lock(&self.workers).clone();
-        let mut page = Page { out, controller: self.controller_labels() };
+        let mut page = Page { out, controller: self.controller_labels(), is_brief: false };
         self.encode_requests(&workers, &mut page);
         self.encode_controller(&mut page);
         self.encode_certificates(&mut page);
@@ -37,7 +38,7 @@ impl Registry {
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
         self.encode_overloads(&workers, &mut page);
-        self.encode_streams(&mut page);
+        self.encode_streams(&mut page, usize::MAX);
     }
 
     /// The number of requests so far, for every host.
@@ -110,13 +111,7 @@ impl Registry {
             let labels = labels(&[("side", reason.side().name()), ("reason", reason.name())]);
             page.sample(names::FAULTS.name, &labels, sum(workers, |worker| worker.reason(*reason)));
         }
-        page.family(&names::TLS_HANDSHAKES);
-        for handshake in Handshake::ALL {
-            let count = sum(workers, |worker| worker.handshake(*handshake));
-            let kind = if *handshake == Handshake::Resumed { "resumed" } else { "full" };
-            let labels = labels(&[("kind", kind), ("key", handshake.name())]);
-            page.sample(names::TLS_HANDSHAKES.name, &labels, count);
-        }
+        encode_handshakes(workers, page);
         let count = |counter| sum(workers, |worker| worker.counter(counter));
         encode_codings(workers, page);
         for (metric, counter) in [
@@ -176,45 +171,13 @@ impl Registry {
     }
 }
 
-impl Registry {
-    fn encode_streams(&self, page: &mut Page<'_>) {
-        let (streams, responses) = {
-            let mut streams = lock(&self.streams);
-            streams.sweep();
-            (streams.totals(), Arc::clone(&streams.responses))
-        };
-        let streams: Vec<(String, Vec<u64>)> =
-            streams.iter().map(|(name, totals)| (stream_labels(name), totals.clone())).collect();
-        for (metric, counter) in [
-            (&names::STREAM_OPENED, StreamCounter::Opened),
-            (&names::STREAM_ACTIVE, StreamCounter::Active),
-            (&names::STREAM_EVICTED, StreamCounter::Evicted),
-            (&names::STREAM_LISTEN_FAILURES, StreamCounter::ListenFailures),
-        ] {
-            page.family(metric);
-            for (labels, totals) in &streams {
-                page.sample(metric.name, labels, totals[counter as usize]);
-            }
-        }
-        page.family(&names::STREAM_BYTES);
-        for (labels, totals) in &streams {
-            for direction in [StreamCounter::BytesReceived, StreamCounter::BytesSent] {
-                let mut labels = labels.clone();
-                push_label(&mut labels, "direction", direction.name());
-                page.sample(names::STREAM_BYTES.name, &labels, totals[direction as usize]);
-            }
-        }
-        page.family(responses.metric);
-        for (labels, totals) in &streams {
-            page.histogram(&responses, labels, totals);
-        }
-        page.family(&names::STREAM_OVER_THRESHOLD);
-        for (labels, totals) in &streams {
-            let answers: u64 = responses.buckets(totals).iter().sum();
-            let over = totals[StreamCounter::OverThreshold as usize] as f64;
-            let share = if answers == 0 { 0.0 } else { over / answers as f64 };
-            page.sample(names::STREAM_OVER_THRESHOLD.name, labels, share);
-        }
+fn encode_handshakes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+    page.family(&names::TLS_HANDSHAKES);
+    for handshake in Handshake::ALL {
+        let count = sum(workers, |worker| worker.handshake(*handshake));
+        let kind = if *handshake == Handshake::Resumed { "resumed" } else { "full" };
+        let labels = labels(&[("kind", kind), ("key", handshake.name())]);
+        page.sample(names::TLS_HANDSHAKES.name, &labels, count);
     }
 }
 
@@ -248,16 +211,6 @@ fn encode_causes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
 /// A status, or its class if only the class is recorded.
 fn status_text(status: u16) -> String {
     if status < 100 { format!("{status}xx") } else { status.to_string() }
-}
-
-fn stream_labels(name: &StreamName) -> String {
-    let port = name.port.to_string();
-    labels(&[
-        ("protocol", name.protocol),
-        ("port", &port),
-        ("namespace", &name.namespace),
-        ("service", &name.service),
-    ])
 }
 
 fn encode_codings(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
@@ -311,10 +264,15 @@ pub(super) struct Page<'a> {
     out: &'a mut String,
     /// The labels of all of ingress-nginx's metrics, as text.
     controller: String,
+    /// Whether lines about families are left out.
+    is_brief: bool,
 }
 
 impl Page<'_> {
     pub(super) fn family(&mut self, metric: &Metric) {
+        if self.is_brief {
+            return;
+        }
         let kind = match metric.kind {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -426,6 +384,7 @@ mod tests {
         BuildInfo, CacheResult, Controller, DiskFigures, Method, MetricsOptions, Recorder, Sample,
         UpstreamSample,
     };
+    use crate::{StreamCounter, StreamName};
 
     #[test]
     fn label_values_are_escaped() {

@@ -113,6 +113,16 @@ impl Histogram {
         first + beyond.iter().position(|limit| value <= *limit).unwrap_or(beyond.len())
     }
 
+    /// The cells of the histogram among those of a series.
+    pub(super) fn cells(&self) -> std::ops::Range<usize> {
+        self.sum..self.sum + 1 + self.limits.len() + 1
+    }
+
+    /// The cell with the sum of all values.
+    pub(super) fn sum_cell(&self) -> usize {
+        self.sum
+    }
+
     pub(super) fn sum(&self, cells: &[u64]) -> u64 {
         cells[self.sum]
     }

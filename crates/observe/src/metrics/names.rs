@@ -88,7 +88,7 @@ metrics! {
     CACHE_REQUESTS: Counter, "forebay_cache_requests_total", "Requests to routes with a cache, by result: hit, miss, expired, stale, revalidated, collapsed, bypass";
     CACHE_HOME_REQUESTS: Counter, "forebay_cache_home_requests_total", "Requests to other replicas for objects that are cached there, by result: answered, failed";
     CACHE_FORGETS: Counter, "forebay_cache_replica_invalidations_total", "Invalidations (POST and the like) sent to other replicas, by result: told, unreached";
-    HTTP3_FORWARDED: Counter, "forebay_http3_forwarded_packets_total", "Packets of HTTP/3 that came to another worker or replica than their connection's, by where they were handed: worker, replica, client; or not: full, refused";
+    HTTP3_FORWARDED: Counter, "forebay_http3_forwarded_packets_total", "Packets of HTTP/3 that came to another worker, process or replica than their connection's, by where they were handed: worker, process, replica, client; or not: full, refused";
     LIMIT_SHARED_DATAGRAMS: Counter, "forebay_limit_shared_datagrams_total", "Datagrams with counts of replicas (limit-shared), by result: sent, unsent, taken; rejected as garbage, forged, stale, replayed, strange";
     LIMIT_REDIS_EXCHANGES: Counter, "forebay_limit_redis_exchanges_total", "Exchanges of counts with Redis (--limit-redis), by result: in_time, slow; failed as unreachable, silent, refused, not_redis";
     LIMIT_REDIS_REQUESTS: Counter, "forebay_limit_redis_requests_total", "Requests with a shared limit for which the known counts did not suffice: waited; alone (counted locally without Redis), closed (refused without Redis)";

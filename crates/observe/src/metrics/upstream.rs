@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -86,6 +87,11 @@ impl EndpointCells {
     /// Counts a request that failed.
     pub fn fail(&self, failure: Failure) {
         self.failures[failure as usize].inc();
+    }
+
+    /// Requests that have failed, and responses with a status from 500.
+    pub fn failures(&self) -> u64 {
+        self.failures.iter().map(LocalCounter::get).sum::<u64>() + self.server_errors.get()
     }
 
     /// Records why the last health check failed; none where it passed.
@@ -181,6 +187,13 @@ impl Upstreams {
 
     pub(super) fn totals(&self) -> Vec<(SocketAddr, Totals)> {
         self.endpoints.iter().map(|(address, endpoint)| (*address, endpoint.totals())).collect()
+    }
+
+    /// The same of so many endpoints, from the one after `after` on: a lock is not held for all of thousands.
+    pub(super) fn totals_after(&self, after: Option<SocketAddr>, max: usize) -> Vec<(SocketAddr, Totals)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let endpoints = self.endpoints.range((from, Bound::Unbounded)).take(max);
+        endpoints.map(|(address, endpoint)| (*address, endpoint.totals())).collect()
     }
 
     pub(super) fn all_ports(&self) -> Vec<(IpAddr, SocketAddr, Arc<PortCells>)> {

@@ -34,6 +34,9 @@ pub struct SeriesChange<'a> {
     pub causes: &'a [(Reason, u64)],
 }
 
+/// Endpoints that are read while the lock is held.
+const ENDPOINTS_AT_ONCE: usize = 256;
+
 /// Upper bounds in seconds of the buckets of a [`SeriesChange`]; one more bucket has none.
 pub fn latency_bounds() -> Vec<f64> {
     fine::bounds()
@@ -257,13 +260,23 @@ impl Registry {
 
     /// All endpoints that workers know, by address.
     pub fn endpoints(&self) -> Vec<(SocketAddr, EndpointTotals)> {
-        let mut upstreams = lock(&self.upstreams);
-        upstreams.sweep();
-        upstreams
-            .totals()
-            .into_iter()
-            .map(|(address, totals)| (address, EndpointTotals::of(&totals)))
-            .collect()
+        let totals = self.endpoint_totals().into_iter();
+        totals.map(|(address, totals)| (address, EndpointTotals::of(&totals))).collect()
+    }
+
+    /// The same, not by name. A worker that opens the first connection to an endpoint waits for the lock: it
+    /// is given back in between.
+    pub(super) fn endpoint_totals(&self) -> Vec<(SocketAddr, Totals)> {
+        lock(&self.upstreams).sweep();
+        let mut all: Vec<(SocketAddr, Totals)> = Vec::new();
+        loop {
+            let after = all.last().map(|(address, _)| *address);
+            let more = lock(&self.upstreams).totals_after(after, ENDPOINTS_AT_ONCE);
+            if more.is_empty() {
+                return all;
+            }
+            all.extend(more);
+        }
     }
 
     /// The ports in use, by local address and endpoint.
@@ -295,7 +308,7 @@ fn add(sums: &mut [u64], cells: &[LocalCounter]) {
 }
 
 impl EndpointTotals {
-    fn of(totals: &Totals) -> Self {
+    pub(super) fn of(totals: &Totals) -> Self {
         let plain = totals.by_name();
         Self {
             opened: plain.opened,

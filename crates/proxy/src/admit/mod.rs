@@ -190,10 +190,16 @@ async fn admit<'a>(
         let result = if let Some(networks) = access.networks_alone() {
             access::by_address(&targeted, networks, watch)
         } else {
-            let at_once = if watch.explains() { None } else { access::at_once(&targeted, access) };
+            let at_once = if watch.explains() {
+                access::AtOnce::Undecided { has_unknown_token: false }
+            } else {
+                access::at_once(&targeted, access)
+            };
             let (mut decided, result) = match at_once {
-                Some(decided) => decided,
-                None => Box::pin(access::admit(&targeted, access, rest, watch)).await,
+                access::AtOnce::Decided(decision, result) => (decision, result),
+                access::AtOnce::Undecided { has_unknown_token } => {
+                    Box::pin(access::admit(&targeted, access, has_unknown_token, rest, watch)).await
+                }
             };
             let made = decided.as_mut().and_then(Rc::get_mut);
             if let Some(target) = made.and_then(|decided| decided.target.take()) {

@@ -37,8 +37,9 @@ pub(crate) async fn relay_and_keep(
                 let (is_last, start) = (incoming.is_last(), kept.len());
                 if start + len > bytes_max {
                     note_streaming();
-                    outgoing.write(incoming.content(skip, len), is_last, deadline).await?;
-                    incoming.source.consume(skip + len);
+                    let taken = Taken { incoming, len: skip + len };
+                    outgoing.write(taken.incoming.content(skip, len), is_last, deadline).await?;
+                    taken.consume();
                     return Ok(if is_last { Passed::All } else { Passed::Beginning });
                 }
                 kept.extend(incoming.content(skip, len));
@@ -67,7 +68,30 @@ pub(crate) async fn relay_and_keep(
     }
 }
 
-/// Relays the rest of a body, to its end.
+/// A part of a body that the decoder has passed and that is being written. It leaves the client's buffer even
+/// if the write is given up, so that the rest can still be read.
+struct Taken<'s, 'a> {
+    incoming: &'s mut Incoming<'a>,
+    len: usize,
+}
+
+impl Taken<'_, '_> {
+    /// Removes the part: it has been written.
+    fn consume(mut self) {
+        self.incoming.source.consume(std::mem::take(&mut self.len));
+    }
+}
+
+impl Drop for Taken<'_, '_> {
+    fn drop(&mut self) {
+        if let (Source::Http1 { buffer, .. }, 1..) = (&mut self.incoming.source, self.len) {
+            buffer.consume(self.len);
+        }
+    }
+}
+
+/// Relays the rest of a body, to its end. If it is dropped before, the rest of what goes to a stream can
+/// still be read.
 pub(crate) async fn relay(
     mut incoming: Incoming<'_>,
     outgoing: Outgoing<'_>,
@@ -80,7 +104,8 @@ pub(crate) async fn relay(
             BodyEvent::Content { skip, len } => {
                 meter.count(len)?;
                 let is_last = incoming.is_last();
-                match (&mut incoming.source, outgoing.sink) {
+                let taken = Taken { incoming: &mut incoming, len: skip + len };
+                match (&mut taken.incoming.source, outgoing.sink) {
                     (Source::Stream(frames), Sink::Stream(sender)) if len > 0 => {
                         let mut frame = frames.frame.clone();
                         outgoing.send(sender, &mut frame, is_last, deadline).await?;
@@ -89,9 +114,9 @@ pub(crate) async fn relay(
                         let mut piece = stored.front.clone();
                         outgoing.send(sender, &mut piece, is_last, deadline).await?;
                     }
-                    _ => outgoing.write(incoming.content(skip, len), is_last, deadline).await?,
+                    _ => outgoing.write(taken.incoming.content(skip, len), is_last, deadline).await?,
                 }
-                incoming.source.consume(skip + len);
+                taken.consume();
                 if is_last {
                     return Ok(());
                 }
@@ -117,8 +142,9 @@ pub(crate) async fn relay(
                 return Ok(());
             }
             BodyEvent::End { skip, trailers } => {
-                outgoing.finish(incoming.content(trailers, skip - trailers), deadline).await?;
-                incoming.source.consume(skip);
+                let taken = Taken { incoming: &mut incoming, len: skip };
+                outgoing.finish(taken.incoming.content(trailers, skip - trailers), deadline).await?;
+                taken.consume();
                 return Ok(());
             }
         }

@@ -89,7 +89,7 @@ pub(super) fn begin(
         params,
         head: admitted.head.to_vec(),
         request: admitted.parsed.clone(),
-        timeouts: forward.timeouts,
+        timeouts: *forward.timeouts,
         _permit: permit,
     };
     reactor::spawn_detached(refresh.run());

@@ -1,5 +1,6 @@
 //! HTTP/1 towards clients: request heads in.
 
+use std::task::Context;
 use std::time::Duration;
 
 use model::MinRate;
@@ -53,7 +54,15 @@ pub(crate) async fn read_request(
             let allowed = time_for_rate.map_or(timeout, |time| time.min(timeout));
             deadline.start(allowed.saturating_sub(deadline.now().since(begun)));
         }
-        match deadline.guard(|cx| socket.poll_fill_small(cx, buffer)).await {
+        let fill = |cx: &mut Context<'_>| {
+            let read = socket.poll_fill_small(cx, buffer);
+            // A head that trickles in is not what others wait for.
+            if !is_new {
+                reactor::set_late(cx, read.is_pending());
+            }
+            read
+        };
+        match deadline.guard(fill).await {
             Err(Elapsed) if time_for_rate.is_some_and(|time| time < timeout) => {
                 return Err(NoRequest::Refused(Reason::HeadRate));
             }

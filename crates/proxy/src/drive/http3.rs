@@ -25,9 +25,9 @@ use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::h3::{Link, Progress, Stream};
 use crate::io::listening;
 use crate::io::pace::time_for;
-use crate::io::quic::{Endpoint, Incoming, ServerConfig, StreamId, idle_timeout};
+use crate::io::quic::{Asked, Begun, Endpoint, Incoming, ServerConfig, StreamId, idle_timeout};
 use crate::io::tls::{ClientTls, quic_fault};
-use crate::limits::{LINGER, QUIC_HANDSHAKES_UNVALIDATED_MAX, QUIC_STREAMS_FIRST};
+use crate::limits::{LINGER, QUIC_HANDSHAKE_TIME_MAX, QUIC_STREAMS_FIRST};
 use crate::request::conn::{Conn, Peer};
 use crate::request::reply;
 use crate::worker::{Open, Worker};
@@ -41,16 +41,21 @@ pub(crate) fn admit(
     incoming: Incoming,
     config: Arc<ServerConfig>,
 ) {
-    let is_pressed = worker.handshakes.count() >= QUIC_HANDSHAKES_UNVALIDATED_MAX;
-    if is_pressed && !incoming.remote_address_validated() {
-        return endpoint.retry(incoming);
-    }
+    let address = incoming.remote_address().ip();
+    let begun = match worker.fairness.half_open.begin(address, incoming.remote_address_validated()) {
+        Asked::Begun(begun) => begun,
+        Asked::Unvalidated => return endpoint.retry(incoming),
+        Asked::TooMany => {
+            worker.recorder.borrow().reason(Reason::HandshakeLimit);
+            return endpoint.ignore(incoming);
+        }
+    };
     let Some(peer) = listening::client(worker, incoming.remote_address()) else {
         return endpoint.refuse(incoming);
     };
     match admission::admit(worker, Peer { address: peer.ip(), is_named: false }) {
         Ok(place) => {
-            let client = Asking { listener, peer, place, config };
+            let client = Asking { listener, peer, place, config, begun };
             let (worker, endpoint) = (Rc::clone(worker), Rc::clone(endpoint));
             reactor::spawn_detached(serve(worker, endpoint, incoming, client));
         }
@@ -67,6 +72,8 @@ struct Asking {
     peer: SocketAddr,
     place: Option<ClientConnection>,
     config: Arc<ServerConfig>,
+    /// Its handshake, among those of the worker.
+    begun: Begun,
 }
 
 /// Serves a connection to its end. It counts as open from now on, before the future is first polled.
@@ -76,12 +83,13 @@ fn serve(
     incoming: Incoming,
     client: Asking,
 ) -> impl Future<Output = ()> {
-    let open = Open::count(worker);
+    let (open, undecided) = (Open::count(worker), endpoint.undecided());
     async move {
         let worker = open.worker();
         let deadline = Deadline::new(&worker.deadlines);
-        let Asking { listener, peer, place, config } = client;
-        let connected = connect(worker, &endpoint, incoming, config, &deadline).await;
+        let Asking { listener, peer, place, config, begun } = client;
+        let connected = connect(worker, &endpoint, incoming, config, begun, &deadline).await;
+        drop(undecided);
         let (link, tls) = match connected {
             Ok(connected) => connected,
             Err(reason) => {
@@ -127,6 +135,7 @@ async fn connect(
     endpoint: &Rc<Endpoint>,
     incoming: Incoming,
     config: Arc<ServerConfig>,
+    begun: Begun,
     deadline: &Deadline,
 ) -> Result<(Rc<Link>, Box<ClientTls>), Reason> {
     let Some(entry) = worker.handshakes.enter() else {
@@ -134,12 +143,32 @@ async fn connect(
         return Err(Reason::HandshakeLimit);
     };
     entry.pass().await;
-    let quic = endpoint.accept(incoming, config).map_err(|error| quic_fault(&error))?;
+    let piece = if begun.is_pressed {
+        let piece = worker.fairness.pressed_handshakes.enter(&worker.clock, false).await;
+        let Some(piece) = piece else {
+            endpoint.ignore(incoming);
+            return Err(Reason::HandshakeLimit);
+        };
+        Some(piece)
+    } else {
+        None
+    };
+    let accepted = endpoint.accept(incoming, config);
+    drop(piece);
+    let quic = accepted.map_err(|error| quic_fault(&error))?;
     let client = worker.config();
     let client = &client.settings().client;
-    let link = Link::new(quic, client.head_bytes_max, worker.clock.clone());
-    deadline.start(client.header_timeout);
-    let reason = match deadline.guard(|cx| link.poll_progress(cx)).await {
+    let link =
+        Link::new(quic, client.head_bytes_max, worker.fairness.http3_heads.clone(), worker.clock.clone());
+    deadline.start(client.header_timeout.min(QUIC_HANDSHAKE_TIME_MAX));
+    let shake_hands = |cx: &mut Context<'_>| {
+        let progress = link.poll_progress(cx);
+        if begun.is_pressed {
+            reactor::set_late(cx, progress.is_pending());
+        }
+        progress
+    };
+    let reason = match deadline.guard(shake_hands).await {
         Ok(Progress::Connected) => match link.client_tls() {
             Some(tls) => {
                 worker.recorder.borrow().handshake(tls.handshake());

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use base64::Engine;
@@ -22,11 +22,12 @@ use crate::io::stream::Stream;
 use crate::io::wakers::remember;
 use crate::io::{h2, h3};
 use crate::limits::{
-    HTTP2_CANCELS_MAX, HTTP2_MALFORMED_STREAMS_MAX, HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE,
+    HTTP2_CANCELS_MAX, HTTP2_MALFORMED_STREAMS_MAX, HTTP2_RESET_DELAY, HTTP2_STREAMS_PER_CANCEL,
+    LAST_REQUEST_GRACE,
 };
-use crate::request::RequestStart;
 use crate::request::client::Client;
 use crate::request::conn::Conn;
+use crate::request::{AfterRequest, RequestStart};
 use crate::worker::Worker;
 
 /// A stream that a task owns.
@@ -170,16 +171,36 @@ async fn serve_stream<S: OwnedStream>(arrived: Arrived<S>) {
     let (deadline, config) = (&deadline, &*worker.config());
     let arrival =
         RequestStart { conn, client: Client::Stream(stream.stream()), deadline, config, head, begin: *begin };
-    match read {
+    let next = match read {
         Ok(()) => {
             let mut nothing = Buffer::empty(&worker.buffers);
-            serve_request(worker, arrival, request, &mut nothing).await;
+            serve_request(worker, arrival, request, &mut nothing).await
         }
-        Err(reason) => _ = refuse(worker, arrival, *reason).await,
+        Err(reason) => refuse(worker, arrival, *reason).await,
+    };
+    // A client that has its response breaks nothing off.
+    let was_cancelled = stream.was_cancelled();
+    if next == AfterRequest::Linger {
+        Box::pin(await_reader(stream.stream(), deadline)).await;
     }
-    open.note_end(stream.was_cancelled());
+    open.note_end(was_cancelled);
     let Arrived { worker, request, .. } = arrived;
     worker.requests.keep(request);
+}
+
+/// Leaves a client of HTTP/2 that still sends its body time to read the response. The stream is then reset
+/// without an error, for which a client must not discard the response (RFC 9113 section 8.1); curl before
+/// version 8 does, if the reset comes before it has read the response.
+async fn await_reader(stream: Stream<'_>, deadline: &Deadline) {
+    if matches!(stream, Stream::Http3(_)) {
+        return;
+    }
+    // Content that is taken and not released gives the client no room to send more.
+    let end = deadline.within(HTTP2_RESET_DELAY, |cx| {
+        while let Some(Ok(_)) = ready!(stream.poll_data(cx)) {}
+        Poll::Ready(())
+    });
+    let _ = end.await;
 }
 
 /// Room for most heads.

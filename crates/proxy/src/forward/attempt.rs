@@ -1,6 +1,7 @@
 //! One try to have a request answered by an endpoint: connection, request, response.
 
-use std::future::pending;
+use std::cell::Cell;
+use std::future::{Future as _, pending};
 use std::pin::pin;
 
 use model::{ConnectionHeader, Forward};
@@ -10,7 +11,8 @@ use wire::h1::BodyDecoder;
 use crate::admit::{ErrorPage, Spent};
 use crate::answer::attempted::Attempted;
 use crate::body::{
-    HeldBody, Incoming, Outgoing, Passed, Processed, RelayError, Sink, Source, relay, relay_and_keep,
+    HeldBody, Incoming, Meter, Outgoing, Passed, Processed, RelayError, Sink, Source, discard, relay,
+    relay_and_keep,
 };
 use crate::forward::gone::{client_gone, client_gone_unanswered, race};
 use crate::forward::health;
@@ -19,7 +21,8 @@ use crate::forward::response::{Conversed, Received, Receiver};
 use crate::forward::retry;
 use crate::forward::upload::Beside;
 use crate::io::buffer::Buffer;
-use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES};
+use crate::io::deadline::Elapsed;
+use crate::limits::{FAILED_RESPONSE_TIME, LARGE_BUFFER_BYTES, PASSED_OVER_BYTES_MAX, PASSED_OVER_TIME_MAX};
 use crate::request::AfterRequest;
 use crate::request::client::{Client, Timeout};
 use crate::request::incoming::{invite, pace_body, request_fault, request_meter};
@@ -94,7 +97,17 @@ impl Outbound<'_, '_> {
                 upload.passed.clear();
             }
             match conversed {
-                Ok(conversed) => break self.conclude(call, conversed),
+                Ok(conversed) => {
+                    let keeps = !attempted.progress.is_body_done()
+                        && conversed.keeps_client()
+                        && self.can_pass_over_rest(attempted, &call);
+                    break match self.conclude(call, conversed) {
+                        Ok(Tried::Answered(AfterRequest::Linger)) if keeps => {
+                            Ok(Tried::Answered(Box::pin(self.pass_over_rest(attempted)).await))
+                        }
+                        tried => tried,
+                    };
+                }
                 Err(fault)
                     if call.was_dead(fault, calls)
                         && retry::is_repeatable(attempted, self.forward, fault.retry) =>
@@ -106,6 +119,33 @@ impl Outbound<'_, '_> {
         };
         self.end_try(attempted, member, &tried);
         tried
+    }
+
+    /// Whether the rest of the body can be read, of which the endpoint needs no more.
+    fn can_pass_over_rest(&self, attempted: &Attempted<'_, '_>, call: &Call<'_>) -> bool {
+        // Bytes that go to a socket, or to a processor, may have been taken out of the middle of a part.
+        let is_between_parts =
+            attempted.progress.is_body_kept() || call.own_socket().is_none() && self.exchange.is_none();
+        // A client that waits for 100 Continue may leave the body out.
+        let waits = attempted.parsed.expects_continue && attempted.report.received_body.get() == 0;
+        is_between_parts && !waits
+    }
+
+    /// Reads the rest of a body whose response has been delivered before its end. The response's head was
+    /// sent when nobody knew that, so it says that the connection stays open: a client that sends its next
+    /// request on it must not find it closed.
+    async fn pass_over_rest(&mut self, attempted: &Attempted<'_, '_>) -> AfterRequest {
+        let Client::Http1(socket) = attempted.client else { return AfterRequest::Linger };
+        let source = Source::Http1 { socket, buffer: &mut *self.rest, decoder: &mut self.body };
+        let mut incoming = Incoming { source, timeout: PASSED_OVER_TIME_MAX };
+        let meter = Meter { content: &Cell::new(0), max: Some(PASSED_OVER_BYTES_MAX) };
+        let between_reads = attempted.deadline.another();
+        let mut discarded = pin!(discard(&mut incoming, Some(&meter), &between_reads));
+        let in_all = attempted.deadline.another();
+        match in_all.within(PASSED_OVER_TIME_MAX, |cx| discarded.as_mut().poll(cx)).await {
+            Ok(Ok(())) => AfterRequest::KeepAlive,
+            Ok(Err(_)) | Err(Elapsed) => AfterRequest::Linger,
+        }
     }
 
     /// Ends a call whose response has come.

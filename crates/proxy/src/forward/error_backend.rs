@@ -97,13 +97,13 @@ fn forward_to(admitted: &Admitted<'_>, backends: Backends) -> Forward {
     let own = admitted.own_forward();
     Forward {
         backends,
-        timeouts: own.map(|own| own.timeouts).unwrap_or_default(),
-        retry: RetryPolicy::default(),
+        timeouts: own.map(|own| own.timeouts.clone()).unwrap_or_default(),
+        retry: RetryPolicy::default().into(),
         body_bytes_max: own.and_then(|own| own.body_bytes_max),
         connection_header: None,
         sets_affinity_cookie: false,
         head: None,
-        transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default(),
+        transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default().into(),
         cache: None,
         overload: None,
         priority: own.map(|own| own.priority).unwrap_or_default(),
@@ -156,7 +156,7 @@ mod tests {
 
     fn world(backends: Vec<ClusterId>) -> World {
         let own = Forward {
-            timeouts: Timeouts { connect: Duration::from_secs(1), ..Timeouts::default() },
+            timeouts: Timeouts { connect: Duration::from_secs(1), ..Timeouts::default() }.into(),
             sets_affinity_cookie: true,
             head: Some(Box::new(UpstreamHead::default())),
             ..forward(TWO)

@@ -199,6 +199,6 @@ mod tests {
     fn neither_applications_nor_short_timeouts_are_simple() {
         assert!(!is_simple_at(FAST_CGI, &forward(FAST_CGI), "GET /", b""));
         let timeouts = Timeouts { read: TICK, ..Timeouts::default() };
-        assert!(!is_simple_at(ONE, &Forward { timeouts, ..forward(ONE) }, "GET /", b""));
+        assert!(!is_simple_at(ONE, &Forward { timeouts: timeouts.into(), ..forward(ONE) }, "GET /", b""));
     }
 }

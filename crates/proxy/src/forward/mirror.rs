@@ -1,8 +1,11 @@
 //! Copies of requests (ingress-nginx: `mirror-target`): they are sent and forgotten, so that nothing of what
-//! becomes of them shows.
+//! becomes of them shows. A copy begins when the sockets have been polled after its request was sent on,
+//! and a cluster that does not answer gets few ([`Copies`]).
 
 use std::rc::Rc;
 
+use balance::Copies;
+use clock::Clock;
 use model::{Forward, Mirror, MirrorCopy, Share, Timeouts};
 use observe::Counter;
 
@@ -13,7 +16,7 @@ use crate::forward::outbound::{self, Outbound};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
 use crate::io::permits::Permit;
-use crate::limits::MIRROR_TIME_MAX;
+use crate::io::turn;
 use crate::request::head::{HeadEdits, Subrequest, write_subrequest_head};
 use crate::route::values;
 use crate::upstream::subrequest::{Question, ask, visible};
@@ -32,6 +35,14 @@ struct Running {
     timeouts: Timeouts,
     /// Held to its end.
     _permit: Permit,
+    copy: Copy,
+}
+
+/// A copy among those of its cluster. Dropped without an answer, it has failed.
+struct Copy {
+    copies: Rc<Copies>,
+    clock: Clock,
+    is_answered: bool,
 }
 
 /// Sends the copies of a request, those that are due by their shares: the route's, and those of the backend
@@ -51,8 +62,10 @@ fn send(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror, content: Op
     let worker = admitted.worker;
     let content = if mirror.has_body() { content } else { Some(outbound::Content::default()) };
     let cluster = worker.cluster(admitted.config, mirror.cluster);
-    let picked = admitted.pick_beside(cluster, |_| true);
-    let (Some(content), Some(picked), Some(permit)) = (content, picked, worker.mirrors.take()) else {
+    let copies = cluster.state().copies();
+    let permit = worker.mirrors.take().filter(|_| copies.has_room(worker.clock.now()));
+    let picked = permit.as_ref().and_then(|_| admitted.pick_beside(cluster, |_| true));
+    let (Some(content), Some(picked), Some(permit)) = (content, picked, permit) else {
         worker.recorder.borrow().count(Counter::MirrorsDropped);
         return;
     };
@@ -68,10 +81,11 @@ fn send(admitted: &Admitted<'_>, forward: &Forward, mirror: &Mirror, content: Op
         bytes,
         head_len,
         rest: content.rest,
-        timeouts: forward.timeouts,
+        timeouts: *forward.timeouts,
         _permit: permit,
+        copy: Copy::begin(copies, &worker.clock),
     };
-    reactor::spawn_detached(running.run());
+    reactor::spawn_detached(reactor::late(running.run()));
 }
 
 /// Destination of the copies, and the share of requests that are copied.
@@ -137,7 +151,9 @@ fn write_head(
 
 impl Running {
     async fn run(self) {
-        let Self { worker, endpoint, slot: _slot, bytes, head_len, rest, timeouts, _permit } = self;
+        let Self { worker, endpoint, slot: _slot, bytes, head_len, rest, timeouts, _permit, mut copy } = self;
+        // The request itself, and what is ready beside it, come first.
+        turn::yield_now(&worker.clock).await;
         let message = &Message {
             bytes: bytes.data(),
             head_len,
@@ -149,9 +165,24 @@ impl Running {
             timeouts: &timeouts,
         };
         let deadline = Deadline::new(&worker.deadlines);
-        deadline.cap(worker.clock.now().after(MIRROR_TIME_MAX));
+        let now = worker.clock.now();
+        deadline.cap(now.after(copy.copies.time_max(now)));
         // Nobody learns of a failure; a copy that may have arrived is not sent again.
         let question = Question { message, rest: rest.as_deref(), can_be_repeated: false };
-        let _ = ask(&worker, &endpoint, question, &deadline, |_, _| ()).await;
+        let answered = &mut copy.is_answered;
+        let _ = ask(&worker, &endpoint, question, &deadline, |_, _| *answered = true).await;
+    }
+}
+
+impl Copy {
+    fn begin(copies: &Rc<Copies>, clock: &Clock) -> Self {
+        copies.begin();
+        Self { copies: Rc::clone(copies), clock: clock.clone(), is_answered: false }
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        self.copies.end(self.is_answered, self.clock.now());
     }
 }

@@ -378,12 +378,12 @@ impl<'x, 'a> Outbound<'x, 'a> {
         let is_held = || is_held(self.admitted, self.forward, self.protocol);
         // A body in chunks of which a check has seen the beginning is passed on as it comes.
         if self.awaits_length || self.framing == Framing::Raw && is_held() {
-            return Box::pin(self.hold_body()).await;
+            return reactor::late(self.hold_body()).await;
         }
         if self.has_enough_of_body() || self.protocol == AppProtocol::Http2 {
             return Ok(());
         }
-        Box::pin(self.await_body_begin()).await
+        reactor::late(self.await_body_begin()).await
     }
 
     /// Reads the rest of the body. Where there is no room for all of it, it is passed on as it comes.
@@ -532,7 +532,7 @@ mod tests {
     /// A request as an endpoint is sent it, as far as it has come.
     fn outbound(cluster: ClusterId, transfer: Transfer, lines: &str, body: &str) -> Result<String, Reason> {
         World::of(route_to(cluster)).admitted(lines, |admitted, _| {
-            let forward = Forward { transfer, ..forward(cluster) };
+            let forward = Forward { transfer: transfer.into(), ..forward(cluster) };
             let mut rest = Buffer::small(&admitted.worker.buffers);
             rest.extend(body.as_bytes());
             let outbound = Outbound::new(&admitted, &forward, &mut rest)?;
@@ -566,9 +566,9 @@ mod tests {
 
     #[test]
     fn a_body_is_held_where_the_route_or_the_endpoint_wants_it() {
-        let is_held = |cluster, transfer, lines: &str| {
+        let is_held = |cluster, transfer: Transfer, lines: &str| {
             World::of(route_to(cluster)).admitted(lines, |admitted, _| {
-                let forward = Forward { transfer, ..forward(cluster) };
+                let forward = Forward { transfer: transfer.into(), ..forward(cluster) };
                 super::is_held(&admitted, &forward, protocol(&admitted))
             })
         };

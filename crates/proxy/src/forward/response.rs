@@ -69,6 +69,13 @@ pub(crate) enum Conversed {
     Replaced { page: Box<ErrorPage>, spent: Option<Spent> },
 }
 
+impl Conversed {
+    /// Whether the client has been told that its connection stays open.
+    pub(crate) fn keeps_client(&self) -> bool {
+        matches!(self, Self::Delivered(received) if received.keep_alive && received.client_fault.is_none())
+    }
+}
+
 impl Receiver<'_, '_> {
     /// Receives and delivers the response. `upgrade` is what has been read of the client's side of the other
     /// protocol, if it asked for one.
@@ -346,7 +353,7 @@ impl Receiver<'_, '_> {
         rest: &mut Buffer,
     ) -> Result<Received, Fault> {
         let upstream = self.call.own_socket().ok_or(Fault::sent(Reason::UpstreamBadResponse))?;
-        let (attempted, timeouts) = (self.attempted, self.forward.timeouts);
+        let (attempted, timeouts) = (self.attempted, *self.forward.timeouts);
         let mut out = Buffer::small(&attempted.worker.buffers);
         write_interim_head(
             buffer.data(),

@@ -117,7 +117,7 @@ mod tests {
     use crate::testing::{TWO, World, forward, route_to};
 
     fn with(retry: RetryPolicy) -> Forward {
-        Forward { retry, ..forward(TWO) }
+        Forward { retry: retry.into(), ..forward(TWO) }
     }
 
     fn note_try(admitted: &Admitted<'_>) {
@@ -165,7 +165,7 @@ mod tests {
         let fault = Fault::unsent(Reason::ConnectRefused);
         let timeouts = Timeouts { request: Some(Duration::ZERO), ..Timeouts::default() };
         World::of(route_to(TWO)).admitted("GET /", |admitted, _| {
-            assert!(!may_retry(&admitted, fault, &Forward { timeouts, ..forward(TWO) }));
+            assert!(!may_retry(&admitted, fault, &Forward { timeouts: timeouts.into(), ..forward(TWO) }));
             assert!(may_retry(&admitted, fault, &forward(TWO)));
             admitted.progress.note_answered();
             assert!(!may_retry(&admitted, fault, &forward(TWO)));

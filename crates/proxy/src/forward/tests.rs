@@ -50,7 +50,7 @@ fn closed() -> SocketAddr {
 }
 
 fn world(retry: RetryPolicy, endpoints: impl IntoIterator<Item = SocketAddr>) -> World {
-    let forward = Forward { retry, ..testing::forward(TWO) };
+    let forward = Forward { retry: retry.into(), ..testing::forward(TWO) };
     World::served_by(route("/", Action::Forward(forward)), endpoints.into_iter())
 }
 

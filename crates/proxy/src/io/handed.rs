@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use rustix::net::sockopt::socket_acceptconn;
 use socket2::Socket;
 
+use crate::io::quic::Inherited;
 use crate::io::sys;
 use crate::limits::ACCEPT_BACKLOG;
 
@@ -25,6 +26,8 @@ pub struct HandedSockets {
     chosen: BTreeMap<String, u16>,
     /// Addresses of sockets that a service manager keeps.
     kept: BTreeSet<SocketAddr>,
+    /// Sockets and keys of QUIC.
+    quic: Mutex<Option<Inherited>>,
 }
 
 impl HandedSockets {
@@ -51,7 +54,7 @@ impl HandedSockets {
             }
             by_address.entry(address).or_default().push(Some(socket));
         }
-        Ok(Self { by_address: Mutex::new(by_address), chosen, kept: BTreeSet::new() })
+        Ok(Self { by_address: Mutex::new(by_address), chosen, kept: BTreeSet::new(), quic: Mutex::default() })
     }
 
     /// Says that a service manager keeps the sockets of these addresses: they outlive this process, and what
@@ -60,6 +63,25 @@ impl HandedSockets {
     pub fn with_kept(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.kept = addresses.into_iter().collect();
         self
+    }
+
+    /// Takes over the descriptors with these numbers as well: the channel to the process before, and its
+    /// sockets of QUIC.
+    ///
+    /// # Errors
+    /// There is no such descriptor, or it is none of these.
+    pub fn with_quic(self, numbers: &[RawFd]) -> io::Result<Self> {
+        let mut descriptors = numbers.iter().map(|number| sys::take_descriptor(*number));
+        if let Some(channel) = descriptors.next() {
+            let inherited = Inherited::new(channel?, descriptors.collect::<io::Result<_>>()?)?;
+            *self.quic.lock() = Some(inherited);
+        }
+        Ok(self)
+    }
+
+    /// Takes what there is for QUIC.
+    pub(crate) fn take_quic(&self) -> Option<Inherited> {
+        self.quic.lock().take()
     }
 
     /// The addresses of all sockets that nobody has taken.

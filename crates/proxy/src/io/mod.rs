@@ -14,11 +14,13 @@
 pub(crate) mod boxed;
 pub(crate) mod buffer;
 pub(crate) mod connection;
+pub(crate) mod cpu_share;
 pub(crate) mod deadline;
 pub(crate) mod event_loop;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod handed;
+pub(crate) mod line;
 pub(crate) mod listening;
 pub(crate) mod pace;
 pub(crate) mod permits;

@@ -16,7 +16,7 @@ use crate::io::ticker::Tick;
 use crate::limits::TICKS_PER_SWEEP;
 use crate::listen::listener::{ClosedByWorker, FirstSockets, Listeners};
 use crate::listen::parting::Stopping;
-use crate::replicas::{Announcement, announce};
+use crate::replicas::{Announcement, announce, report_checks, tell_stops};
 use crate::worker::{Published, Worker, WorkerParts};
 
 /// Channels to all workers.
@@ -128,6 +128,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let ticking = reactor::spawn(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
     let attending = reactor::spawn(attend(Rc::clone(&worker)));
     let announcing = reactor::spawn(announce(Rc::clone(&worker), thread.announcements));
+    let reporting = reactor::spawn(report_checks(Rc::clone(&worker)));
     listeners.install(&worker);
     let mut checks = worker.pool.board().changes();
     worker.follow_checks();
@@ -162,6 +163,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     worker.checkers.stop(&worker);
     attending.abort();
     announcing.abort();
+    reporting.abort();
     ticking.abort();
     worker.tick();
     Ok(())
@@ -180,6 +182,7 @@ fn tick_once(worker: &Rc<Worker>, listeners: &Listeners, ticks: &Tick, count: u6
     worker.tick();
     ticks.seen(worker.clock.now());
     admission::close_wanted(worker);
+    tell_stops(worker);
     if ticks.is_quiet() || count.is_multiple_of(TICKS_PER_SWEEP) {
         worker.pool.sweep();
         listeners.retry(worker);

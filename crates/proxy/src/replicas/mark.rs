@@ -35,6 +35,10 @@ pub(crate) enum Kind {
     Forget,
     /// A message about sessions of people who have signed in.
     SignIn,
+    /// Reports about the health of endpoints.
+    Checks,
+    /// Stops of canaries.
+    Stops,
 }
 
 impl Kind {
@@ -43,11 +47,15 @@ impl Kind {
             Self::Fetch => 1,
             Self::Forget => 2,
             Self::SignIn => 3,
+            Self::Checks => 4,
+            Self::Stops => 5,
         }
     }
 
     fn of_byte(byte: u8) -> Option<Self> {
-        [Self::Fetch, Self::Forget, Self::SignIn].into_iter().find(|kind| kind.byte() == byte)
+        [Self::Fetch, Self::Forget, Self::SignIn, Self::Checks, Self::Stops]
+            .into_iter()
+            .find(|kind| kind.byte() == byte)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A worker's knowledge of the other replicas beside their addresses.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(crate) struct Peers {
     resting: RefCell<Vec<(IpAddr, Moment)>>,
     /// Slots for orders in flight to the replicas.
     pub(super) orders: Permits,
+    /// The version of the canaries' states of which the other replicas have been told the stops.
+    pub(super) told_rollouts: Cell<u64>,
 }
 
 impl ReplicaSecret {
@@ -96,7 +98,13 @@ impl fmt::Debug for ReplicaSecret {
 
 impl Peers {
     pub(crate) fn new(secret: Option<ReplicaSecret>, sign_ins: Directory) -> Self {
-        Self { secret, sign_ins, resting: RefCell::default(), orders: Permits::new(REPLICA_ORDERS_MAX) }
+        Self {
+            secret,
+            sign_ins,
+            resting: RefCell::default(),
+            orders: Permits::new(REPLICA_ORDERS_MAX),
+            told_rollouts: Cell::default(),
+        }
     }
 
     pub(crate) fn secret(&self) -> Option<&ReplicaSecret> {

@@ -310,7 +310,7 @@ mod tests {
         let world = world(Settings::default());
         let careful = forward(TWO);
         let on = RetryOn { non_idempotent: true, ..RetryOn::default() };
-        let careless = Forward { retry: RetryPolicy { on, ..RetryPolicy::default() }, ..forward(TWO) };
+        let careless = Forward { retry: RetryPolicy { on, ..RetryPolicy::default() }.into(), ..forward(TWO) };
         for (method, is_idempotent) in [
             ("GET", true),
             ("PUT", true),

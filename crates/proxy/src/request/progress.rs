@@ -90,6 +90,11 @@ impl Progress {
         matches!(self.body.get(), RequestBody::Whole | RequestBody::Passed)
     }
 
+    /// Whether all of the body that has been read is kept, and more is to come.
+    pub(crate) fn is_body_kept(&self) -> bool {
+        self.body.get() == RequestBody::Kept
+    }
+
     /// Whether nothing of the request is still to be sent to the endpoint.
     pub(crate) fn is_request_sent(&self) -> bool {
         self.is_body_done() && !self.is_sending.get()

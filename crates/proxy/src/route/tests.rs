@@ -167,7 +167,10 @@ fn a_request_whose_time_is_up_fails_by_that() {
         (Some(Duration::ZERO), Reason::UpstreamReadTimeout),
     ] {
         let timeouts = Timeouts { request, ..Timeouts::default() };
-        let world = World::of(route("/", Action::Forward(model::Forward { timeouts, ..forward(TWO) })));
+        let world = World::of(route(
+            "/",
+            Action::Forward(model::Forward { timeouts: timeouts.into(), ..forward(TWO) }),
+        ));
         assert_eq!(world.routed("GET /", |routed, _| routed.late_or(Reason::NoEndpoints)), expected);
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use balance::{HealthRecord, Outliers, Pacer, RetryBudget, Standing};
+use balance::{Copies, HealthRecord, Outliers, Pacer, RetryBudget, Standing};
 use clock::{Moment, Random};
 
 use super::ClusterLimits;
@@ -22,6 +22,8 @@ pub(crate) struct ClusterState {
     pub(crate) retries: RetryBudget,
     /// When it was out of use, for routes that fall back to other clusters.
     pub(crate) standing: Standing,
+    /// Copies of requests to it, where it is the target of mirrors; made with the first one.
+    copies: OnceCell<Rc<Copies>>,
     /// The concurrency limits of its endpoints, and those for clients over TLS where the protocol differs.
     limits: [OnceCell<Rc<ClusterLimits>>; 2],
     /// The health of each of its endpoints, whatever the protocol.
@@ -55,9 +57,15 @@ impl ClusterState {
             outliers: Outliers::default(),
             retries: RetryBudget::new(now),
             standing: Standing::default(),
+            copies: OnceCell::new(),
             limits: Default::default(),
             healths: RefCell::default(),
         })
+    }
+
+    /// The copies of requests to the cluster.
+    pub(crate) fn copies(&self) -> &Rc<Copies> {
+        self.copies.get_or_init(Rc::default)
     }
 
     /// The time at which new endpoints of a cluster have become ready; none where all of its endpoints are

@@ -349,6 +349,11 @@ impl Pool {
         endpoint.short_of_ports.get().is_some_and(|at| self.clock.now().since(at) <= 3 * TICK)
     }
 
+    /// When a connection to an endpoint was last put back by this worker; none where it has no idle one.
+    pub(crate) fn last_return(&self, endpoint: &Endpoint) -> Option<Moment> {
+        endpoint.idle.last_return(self.worker)
+    }
+
     /// Puts a connection back, after a request that left it in a state for another one.
     pub(crate) fn put_back(&self, endpoint: &Endpoint, mut connection: Connection) {
         let (now, settings) = (self.clock.now(), self.settings.borrow());

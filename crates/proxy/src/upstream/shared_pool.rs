@@ -5,9 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use clock::Moment;
 use parking_lot::Mutex;
 
-use super::checks::Board;
+use super::checks::{Board, HealthNews};
 use super::protocol::Target;
 use crate::io::connection::Connection;
 use crate::io::tls::upstream::ConnectorConfigs;
@@ -42,12 +43,13 @@ struct WorkerIdle {
 }
 
 impl SharedPool {
-    pub(crate) fn new(workers: usize) -> Arc<Self> {
+    /// The pool of this many workers, which tells `news` of changes by health checks.
+    pub(crate) fn new(workers: usize, news: Arc<HealthNews>) -> Arc<Self> {
         Arc::new(Self {
             workers,
             endpoints: Mutex::default(),
             connector_configs: ConnectorConfigs::default(),
-            board: Board::default(),
+            board: Board::new(news),
         })
     }
 
@@ -99,6 +101,11 @@ impl IdleConnections {
     pub(crate) fn take(&self, worker: usize) -> Option<Connection> {
         let list = &self.by_worker[worker];
         list.change(&mut list.connections.lock(), VecDeque::pop_back)
+    }
+
+    /// When the last connection of a worker's list was put back.
+    pub(crate) fn last_return(&self, worker: usize) -> Option<Moment> {
+        self.by_worker[worker].connections.lock().back().map(|connection| connection.idle_since)
     }
 
     /// Takes the connection that another worker has left idle for the longest time, since that worker is the

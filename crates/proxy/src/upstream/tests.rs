@@ -37,7 +37,7 @@ impl World {
     fn new(workers: usize, endpoints: usize) -> Self {
         let clock = Clock::new(Clock::begin());
         let registry = Registry::new(MetricsOptions::default());
-        let shared_pool = SharedPool::new(workers);
+        let shared_pool = SharedPool::new(workers, Arc::default());
         let pool = |worker| {
             let (shared_pool, registry) = (Arc::clone(&shared_pool), Arc::clone(&registry));
             let deadlines = Deadlines::new(clock.clone(), Arc::default());

@@ -2,10 +2,12 @@
 //!
 //! Never in here: how an endpoint is checked.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Upstream, Worker, WorkerConfig};
+use crate::replicas::checking_members;
 use crate::upstream::Cluster;
 use crate::upstream::checks::{Checkers, GroupKey};
 
@@ -22,7 +24,16 @@ impl Worker {
     /// Checks the endpoints of the present configuration that fall to this worker.
     pub(crate) fn follow_checks(self: &Rc<Self>) {
         let config = self.config();
+        // One worker tells the others, as they may be at another configuration.
+        if self.is_first() {
+            self.pool.board().together.follow(checking_members(self, &config));
+        }
         Checkers::follow(self, config.snapshot.clusters().map(|(_, cluster)| cluster));
+    }
+
+    /// Whether this worker does what one of them has to do for all.
+    pub(crate) fn is_first(&self) -> bool {
+        self.share.index == 0
     }
 
     /// Whether this worker checks a group of endpoints.
@@ -35,7 +46,7 @@ impl WorkerConfig {
     /// The clusters that are in use and whose endpoints are checked.
     pub(super) fn checked(&self) -> impl Iterator<Item = (usize, &Upstream, &Cluster)> {
         self.checked.iter().filter_map(|&at| {
-            let upstream = self.clusters[at].as_deref()?;
+            let upstream = &**self.clusters[at].get()?;
             Some((at, upstream, upstream.ready.get()?))
         })
     }
@@ -51,7 +62,7 @@ impl WorkerConfig {
         }
         let mut clusters = self.clusters.clone();
         for (at, upstream) in outdated {
-            clusters[at] = Some(upstream);
+            clusters[at] = OnceCell::from(upstream);
         }
         Some(Self {
             snapshot: Arc::clone(&self.snapshot),

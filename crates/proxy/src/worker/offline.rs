@@ -43,7 +43,7 @@ impl Worker {
         let spans = SpanExporter::new(&registry).sink();
         let deadlines = Deadlines::new(clock.clone(), Arc::default());
         let sources = Sources::new(Vec::new());
-        let pool = Pool::new(0, &clock, &deadlines, SharedPool::new(1), registry, sources);
+        let pool = Pool::new(0, &clock, &deadlines, SharedPool::new(1, Arc::default()), registry, sources);
         let shared = SharedParts {
             clients: Clients::start(1, None, sys::yield_to_others)?,
             bodies: Arc::new(BodyStore::new(None)),
@@ -53,7 +53,7 @@ impl Worker {
             replica_secret: None,
             sign_ins: Directory::default(),
             budget: Budget { connections: 1, datagram_sessions: 1 },
-            quic: SharedQuic::new(None, 1)?,
+            quic: SharedQuic::new(None, 1, None)?,
             rollouts,
             handed: Arc::default(),
             alternatives: Arc::default(),

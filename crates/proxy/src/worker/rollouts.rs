@@ -27,6 +27,11 @@ impl RolloutHandles {
         Self { all, known: RefCell::default() }
     }
 
+    /// All canaries, as all workers share them.
+    pub(crate) fn all(&self) -> &Rollouts {
+        &self.all
+    }
+
     /// The run of a plan; none where the configuration in force does not have it.
     pub(crate) fn run(&self, plan: &Arc<Rollout>) -> Option<Arc<Run>> {
         let address = Arc::as_ptr(plan).addr();

@@ -106,6 +106,7 @@ impl World {
             budget: Budget { connections: 1000, datagram_sessions: 1000 },
             fallback_certificate: None,
             rollouts: Arc::default(),
+            health_news: Arc::default(),
             handed: Arc::default(),
             hostname: "test".to_owned(),
         };
@@ -260,13 +261,13 @@ pub(crate) fn http(port: u16, host: Host) -> Listener {
 pub(crate) fn host(name: &str) -> Host {
     let forward = Forward {
         backends: Backends::One(ClusterId(0)),
-        timeouts: Timeouts::default(),
-        retry: RetryPolicy::default(),
+        timeouts: Timeouts::default().into(),
+        retry: RetryPolicy::default().into(),
         body_bytes_max: None,
         connection_header: None,
         sets_affinity_cookie: false,
         head: None,
-        transfer: Transfer::default(),
+        transfer: Transfer::default().into(),
         cache: None,
         overload: None,
         priority: Priority::default(),

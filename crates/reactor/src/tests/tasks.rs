@@ -9,7 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use super::on_reactor;
-use crate::{JoinError, Reactor, spawn, spawn_detached, yield_now};
+use crate::limits::LATE_PER_POLL_MIN;
+use crate::{JoinError, Reactor, late, spawn, spawn_detached, yield_now};
 
 /// Says when it is dropped.
 struct Guard(Rc<Cell<bool>>);
@@ -315,4 +316,49 @@ fn no_wake_of_other_threads_is_lost() {
         }
     });
     answering.join().unwrap();
+}
+
+#[test]
+fn late_tasks_run_behind_others_and_few_at_a_time() {
+    const LATE: usize = 3 * LATE_PER_POLL_MIN;
+    let told = Rc::new(RefCell::new(Vec::new()));
+    on_reactor(async {
+        let wakers = Rc::new(RefCell::new(Vec::new()));
+        let waiting = |is_late: bool, number: usize| {
+            let (told, wakers) = (Rc::clone(&told), Rc::clone(&wakers));
+            let mut has_waited = false;
+            let wait = poll_fn(move |cx| {
+                if std::mem::replace(&mut has_waited, true) {
+                    return Poll::Ready(());
+                }
+                wakers.borrow_mut().push(cx.waker().clone());
+                Poll::Pending
+            });
+            spawn(async move {
+                if is_late {
+                    late(wait).await;
+                } else {
+                    wait.await;
+                }
+                told.borrow_mut().push(number);
+                // A task that was late is so no more.
+                yield_now().await;
+                told.borrow_mut().push(1000 + number);
+            })
+        };
+        let tasks: Vec<_> = (0..LATE).map(|number| waiting(true, number)).collect();
+        let other = waiting(false, 999);
+        yield_now().await;
+        wakers.take().into_iter().for_each(Waker::wake);
+        other.await.unwrap();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    let told = told.take();
+    assert_eq!(told[0], 999, "one that is not late comes first");
+    let place = |number: usize| told.iter().position(|one| *one == number).unwrap();
+    assert!(place(1999) < place(LATE - 1), "it goes on before the last late ones");
+    assert!(place(1000) < place(LATE - 1), "and so does one that was late");
+    assert!((1..LATE).all(|number| place(number - 1) < place(number)), "in order");
 }

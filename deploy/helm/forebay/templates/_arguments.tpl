@@ -84,6 +84,10 @@ true
 {{- if $controller.bodyBuffer.enabled }}
 - --body-buffer-dir=/var/cache/forebay/bodies
 {{- end }}
+{{- if $controller.record.enabled }}
+- --record=/var/cache/forebay/record
+- --record-size={{ $controller.record.size }}
+{{- end }}
 {{- with $controller.waf }}
 {{- if or .rulesConfigMap .rulesVolume }}
 - --waf-rules=/etc/forebay/waf

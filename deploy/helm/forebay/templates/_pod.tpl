@@ -125,6 +125,10 @@ capabilities:
 - name: bodies
   mountPath: /var/cache/forebay/bodies
 {{- end }}
+{{- if $controller.record.enabled }}
+- name: record
+  mountPath: /var/cache/forebay/record
+{{- end }}
 {{- if or $controller.waf.rulesConfigMap $controller.waf.rulesVolume }}
 - name: waf-rules
   mountPath: /etc/forebay/waf
@@ -203,6 +207,10 @@ capabilities:
 {{- if $controller.bodyBuffer.enabled }}
 - name: bodies
   {{- toYaml $controller.bodyBuffer.volume | nindent 2 }}
+{{- end }}
+{{- if $controller.record.enabled }}
+- name: record
+  {{- toYaml $controller.record.volume | nindent 2 }}
 {{- end }}
 {{- with $controller.waf }}
 {{- if .rulesConfigMap }}

@@ -23,11 +23,12 @@ pub(crate) const ATTACKS: &[Attack] = &[
 ];
 
 /// Paths that show data of tenants.
-const PRIVATE: [&str; 12] = [
+const PRIVATE: [&str; 14] = [
     "/status",
     "/configuration",
     "/overload",
     "/doctor",
+    "/record",
     "/explain?url=http://web.test/",
     "/console/",
     "/console/state",
@@ -36,6 +37,7 @@ const PRIVATE: [&str; 12] = [
     "/console/requests",
     "/console/firewall",
     "/console/replicas",
+    "/console/past",
 ];
 /// Paths that every client may see.
 const PUBLIC: [&str; 4] = ["/metrics", "/healthz", "/readyz", "/livez"];

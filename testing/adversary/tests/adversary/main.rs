@@ -13,6 +13,7 @@ mod http1;
 mod http2;
 mod measure;
 mod options;
+mod quic_acks;
 mod random_bytes;
 mod slow;
 mod tenants;
@@ -49,6 +50,7 @@ fn attacks() -> Vec<Attack> {
         tenants::ATTACKS,
         tls::ATTACKS,
         tokens::ATTACKS,
+        quic_acks::ATTACKS,
         websocket::ATTACKS,
     ]
     .concat()

@@ -96,6 +96,11 @@ fn what_forebays_in_a_cluster_know_is_told() {
 
     let (_, stdout, stderr) = ask(&["doctor"]);
     assert_eq!(stdout.matches(" checks: ").count(), 2, "{stdout}{stderr}");
+    let (_, stdout, stderr) = ask(&["doctor", "--since", "-1h", "-o", "json"]);
+    let told: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
+    for pod in told["pods"].as_array().expect("Pods") {
+        assert!(pod["trouble"].is_null() && pod["past"]["samples"].as_u64() >= Some(1), "{told:#}");
+    }
 
     a_look_is_told(&space, ask);
 

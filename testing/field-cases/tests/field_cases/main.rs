@@ -15,6 +15,7 @@ mod e_hops;
 mod e_ports;
 mod e_quota;
 mod measure;
+mod night;
 mod page;
 mod program;
 mod redis;
@@ -53,6 +54,9 @@ enum Need {
 const NGINX: &[Need] = &[Need::Namespaces, Need::Program("nginx")];
 const REDIS: &[Need] = &[Need::Namespaces, Need::Program("redis-server"), Need::Quota];
 
+const NIGHT: &[Need] =
+    &[Need::Namespaces, Need::Program("nginx"), Need::Program("redis-server"), Need::Quota];
+
 const CASES: &[Case] = &[
     Case { name: "a", needs: NGINX, run: a::run },
     Case { name: "b", needs: &[], run: b::run },
@@ -61,6 +65,7 @@ const CASES: &[Case] = &[
     Case { name: "e-hops", needs: NGINX, run: e_hops::run },
     Case { name: "e-ports", needs: NGINX, run: e_ports::run },
     Case { name: "e-quota", needs: REDIS, run: e_quota::run },
+    Case { name: "night", needs: NIGHT, run: night::run },
 ];
 
 fn main() -> ExitCode {

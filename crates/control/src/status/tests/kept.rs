@@ -56,7 +56,7 @@ impl KeptState for Words {
 }
 
 fn beside(words: &Arc<Words>) -> Beside {
-    Beside { kept: Some(Arc::clone(words) as _), notices: None }
+    Beside { kept: Some(Arc::clone(words) as _), ..Beside::default() }
 }
 
 fn annotation(lab: &Lab) -> Value {
@@ -92,20 +92,32 @@ async fn states_are_the_same_for_all_replicas_and_outlive_them() {
     c.stop().await;
 }
 
+/// The Events that were published, as lines.
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Published for Told {
+    fn published(&self, object: &str, reason: &str, is_warning: bool) {
+        self.0.lock().unwrap().push(format!("{object} {reason} {is_warning}"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn notices_become_events_of_their_ingress() {
     let lab = Lab::new();
     lab.serve(&["web"]);
     let (send, notices) = mpsc::channel(10);
     let notice = |name: &str, note: &str, is_warning| Notice {
-        ingress: NsName::new("apps", name),
+        about: About::Ingress(NsName::new("apps", name)),
         reason: "CanaryStopped",
         note: note.to_owned(),
         is_warning,
     };
     // It is of the time before this process led.
     send.send(notice("web", "early", true)).await.unwrap();
-    let beside = Beside { kept: None, notices: Some(notices) };
+    let told = Arc::<Told>::default();
+    let published = Some(Arc::clone(&told) as _);
+    let beside = Beside { notices: Some(notices), published, ..Beside::default() };
     let keeper = lab.spawn_beside("a", given("192.0.2.1"), beside);
     until(5 * SECOND, || lab.patches() == 1).await;
     for (name, note, is_warning) in
@@ -116,5 +128,62 @@ async fn notices_become_events_of_their_ingress() {
     until(5 * SECOND, || lab.events().len() == 2).await;
     let row = |type_: &str, note: &str| [type_, "CanaryStopped", "web", note].map(str::to_owned);
     assert_eq!(lab.events(), [row("Normal", "well"), row("Warning", "it fails")]);
+    until(SECOND, || told.0.lock().unwrap().len() == 2).await;
+    let lines = told.0.lock().unwrap().join(", ");
+    assert!(
+        lines.contains("web CanaryStopped true, ") && lines.ends_with("web CanaryStopped false"),
+        "{lines}"
+    );
     keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_about_endpoints_become_events_of_their_service() {
+    let lab = Lab::new();
+    lab.serve(&["web"]);
+    let (send, notices) = mpsc::channel(10);
+    let beside = Beside { notices: Some(notices), ..Beside::default() };
+    let keeper = lab.spawn_beside("a", given("192.0.2.1"), beside);
+    until(5 * SECOND, || lab.patches() == 1).await;
+    lab.programmed.send_replace(Some(Arc::new(Translation {
+        ingresses: Arc::new(vec![lab.served("web")]),
+        checked_services: [(NsName::new("apps", "shop"), "uid-shop".to_owned())].into(),
+        ..Translation::default()
+    })));
+    for name in ["web", "shop"] {
+        let notice = Notice {
+            about: About::Service(NsName::new("apps", name)),
+            reason: "EndpointUnhealthy",
+            note: "port 80: 1 of 2 endpoints fail".to_owned(),
+            is_warning: true,
+        };
+        send.send(notice).await.unwrap();
+    }
+    until(5 * SECOND, || !lab.events().is_empty()).await;
+    let expected = ["Warning", "EndpointUnhealthy", "shop", "port 80: 1 of 2 endpoints fail"];
+    assert_eq!(lab.events(), [expected.map(str::to_owned)], "a Service without checks has none");
+    let regarding = &lab.api.list(EVENTS)[0]["regarding"];
+    assert_eq!((&regarding["kind"], &regarding["uid"]), (&json!("Service"), &json!("uid-shop")));
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_statuses_one_leads_once_certificates_are_wanted() {
+    let lab = Lab::new();
+    lab.serve(&["web"]);
+    let options = StatusOptions { update: false, sync_events: false, ..given("192.0.2.1") };
+    let keepers = ["a", "b"].map(|pod| lab.spawn(pod, options.clone()));
+    let leaders = || keepers.iter().filter(|keeper| *keeper.leading().borrow()).count();
+    sleep(100 * SECOND).await;
+    assert_eq!((leaders(), lab.api.get(LEASE)), (0, None));
+    let hosts = ["web.test".to_owned()].into();
+    let acme = crate::acme::Wanted { hosts, ..crate::acme::Wanted::default() };
+    lab.programmed.send_replace(Some(Arc::new(Translation { acme, ..Translation::default() })));
+    until(100 * SECOND, || leaders() == 1).await;
+    sleep(100 * SECOND).await;
+    assert_eq!((leaders(), lab.patches()), (1, 0), "one leads, and no status is written");
+    for keeper in keepers {
+        keeper.stop().await;
+    }
+    assert_eq!(lab.holder(), "", "the Lease is given up");
 }

@@ -65,10 +65,10 @@ impl Lab {
 
     /// Reports that all workers serve these Ingresses, in the versions that the server has.
     fn program(&self, names: &[&str], problems: Vec<Problem>) {
-        let ingresses = names.iter().map(|name| self.served(name)).collect();
+        let ingresses: Vec<_> = names.iter().map(|name| self.served(name)).collect();
         self.programmed.send_replace(Some(Arc::new(Translation {
             problems,
-            ingresses,
+            ingresses: ingresses.into(),
             ..Translation::default()
         })));
     }

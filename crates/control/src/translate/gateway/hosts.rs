@@ -246,7 +246,7 @@ impl KeptHost {
             aliases: Vec::new(),
             tls: Arc::clone(&tls),
             routes,
-            wider: wider.clone(),
+            wider: wider.clone().map(Box::new),
         };
         let old = old.map(|old| &old.served);
         let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));

@@ -41,6 +41,7 @@ mod status;
 mod stored_routes;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use model::{HostName, Listener, Protocol, Transport};
 use smallvec::SmallVec;
@@ -147,7 +148,7 @@ impl Gateways {
         let Made { assembled, owners, report, mut problems } = made;
         let Translation { model, origins, .. } = translation;
         let mut joining = join::Joining { options, names, owners: &owners, problems: &mut problems };
-        joining.join(assembled, model, origins, &mut self.joined);
+        joining.join(assembled, model, Arc::make_mut(origins), &mut self.joined);
         translation.gateway = report;
         let mut told: HashSet<_> = translation.problems.iter().cloned().collect();
         translation.problems.extend(problems.into_iter().filter(|problem| told.insert(problem.clone())));

@@ -27,7 +27,7 @@ use crate::objects::gateway_api::{
 };
 use crate::problem::Problem;
 use crate::translate::claim::{DraftRoute, NamedPort, RouteOrigin};
-use crate::translate::hosts::{files_of, several};
+use crate::translate::hosts::{fallback, files_of};
 
 /// The content made of one object.
 #[derive(Default)]
@@ -223,10 +223,11 @@ impl Maker<'_, '_, '_, '_, '_> {
         };
         let mirrors = (!mirrors.is_empty()).then(|| mirrors.into());
         let (backends, fallback) = self.with_fallback(backends, affinity.as_ref());
+        let parts = self.finder.clusters.parts();
         Ok(Action::Forward(Forward {
             backends,
-            timeouts,
-            retry,
+            timeouts: parts.timeouts(timeouts),
+            retry: parts.retry(retry),
             body_bytes_max: self.base.body_bytes_max,
             connection_header: self.base.connection_header,
             sets_affinity_cookie: affinity.is_some(),
@@ -234,7 +235,7 @@ impl Maker<'_, '_, '_, '_, '_> {
                 .filter(|head| **head != UpstreamHead::default())
                 .cloned()
                 .map(Box::new),
-            transfer: Transfer { mirrors, ..self.base.transfer.clone() },
+            transfer: parts.transfer(Transfer { mirrors, ..self.base.transfer.clone() }),
             cache: self.base.cache.clone().filter(|_| self.base.access.processor.is_none()),
             overload: self.base.overload.clone(),
             priority: self.base.priority,
@@ -248,10 +249,10 @@ impl Maker<'_, '_, '_, '_, '_> {
         backends: Backends,
         affinity: Option<&Arc<Affinity>>,
     ) -> (Backends, Option<Box<Fallback>>) {
-        let Some(fallback) = &self.base.fallback else { return (backends, None) };
+        let fallback = self.base.fallback.as_ref();
         let is_grpc = self.finder.kind == RouteKind::Grpc;
-        let mut clusters = Vec::with_capacity(fallback.services.len());
-        for NamedPort { service, port } in &fallback.services {
+        let mut clusters = Vec::from_iter(fallback::farther(&backends, self.finder.clusters));
+        for NamedPort { service, port } in fallback.iter().flat_map(|fallback| &fallback.services) {
             let number = match port {
                 PortRef::Number(number) => Some(*number),
                 PortRef::Name(_) => self.finder.port_number(service, port),
@@ -261,13 +262,7 @@ impl Maker<'_, '_, '_, '_, '_> {
                 Err(fault) => self.finder.faults.push(fault),
             }
         }
-        if clusters.is_empty() {
-            return (backends, None);
-        }
-        (
-            several(backends),
-            Some(Box::new(Fallback { clusters: clusters.into(), recovery: fallback.recovery })),
-        )
+        fallback::with(backends, clusters, fallback.map(|fallback| fallback.recovery))
     }
 
     /// The timeouts of the rule. "A zero-valued duration means that there is no timeout."

@@ -1,21 +1,51 @@
-//! The clusters that a route falls back to.
+//! The clusters that a route falls back to: Services that its object names, and before them the endpoints of
+//! its own Service that are farther away.
 //!
 //! Never in here: which of them serves a request.
 
-use model::{Backend, Backends, Fallback, Split};
+use std::time::Duration;
+
+use model::{Backend, Backends, ClusterId, Fallback, Split};
 
 use super::Merge;
 use crate::problem::{Problem, Reason, Severity};
 use crate::translate::claim::DraftRoute;
+use crate::translate::clusters::ClusterQueries;
 
 /// Backends in the form that routes with a fallback have: never one cluster alone.
-pub(in crate::translate) fn several(backends: Backends) -> Backends {
+fn several(backends: Backends) -> Backends {
     match backends {
         Backends::One(cluster) => {
             Backends::Split(Split::new(vec![Backend::new(cluster, 1)]).expect("it has a weight"))
         }
         several @ (Backends::Split(_) | Backends::Canary(_)) => several,
     }
+}
+
+/// Time for which the near endpoints of a Service have to be in use again before they are preferred, where
+/// no object says it.
+const RECOVERY: Duration = Duration::from_secs(10);
+
+/// The cluster with all endpoints of a Service, if the only cluster of a route has those near this process.
+/// With several backends there is none: the share of one would go to another.
+pub(in crate::translate) fn farther(
+    backends: &Backends,
+    clusters: &mut ClusterQueries<'_, '_>,
+) -> Option<ClusterId> {
+    clusters.everywhere(backends.only()?)
+}
+
+/// Adds clusters to fall back to, in the order of preference, to the backends of a route.
+pub(in crate::translate) fn with(
+    backends: Backends,
+    clusters: Vec<ClusterId>,
+    recovery: Option<Duration>,
+) -> (Backends, Option<Box<Fallback>>) {
+    if clusters.is_empty() {
+        return (backends, None);
+    }
+    let recovery = recovery.unwrap_or(RECOVERY);
+    (several(backends), Some(Box::new(Fallback { clusters: clusters.into(), recovery })))
 }
 
 impl Merge<'_, '_, '_> {
@@ -25,10 +55,9 @@ impl Merge<'_, '_, '_> {
         backends: Backends,
         draft: &DraftRoute,
     ) -> (Backends, Option<Box<Fallback>>) {
-        let Some(fallback) = &draft.fallback else { return (backends, None) };
+        let mut clusters = Vec::from_iter(farther(&backends, self.clusters));
         let of_host = self.terms.upstream_tls.as_ref();
-        let mut clusters = Vec::with_capacity(fallback.services.len());
-        for named in &fallback.services {
+        for named in draft.fallback.iter().flat_map(|fallback| &fallback.services) {
             let (cluster, fault) =
                 self.clusters.for_requests(&named.service, &named.port, &draft.upstream, of_host);
             if let Some(fault) = fault {
@@ -39,9 +68,6 @@ impl Merge<'_, '_, '_> {
             }
             clusters.push(cluster);
         }
-        (
-            several(backends),
-            Some(Box::new(Fallback { clusters: clusters.into(), recovery: fallback.recovery })),
-        )
+        with(backends, clusters, draft.fallback.as_ref().map(|fallback| fallback.recovery))
     }
 }

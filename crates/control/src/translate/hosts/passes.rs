@@ -47,13 +47,13 @@ fn of_place(pass: &PassDraft, draft: &DraftRoute, route: &Route, backends: Backe
     let host = Template::parse(&pass.host).ok();
     let forward = Forward {
         backends,
-        timeouts: draft.timeouts,
-        retry: draft.retry.clone(),
+        timeouts: draft.timeouts.into(),
+        retry: draft.retry.clone().into(),
         body_bytes_max: draft.body_bytes_max,
         connection_header: None,
         sets_affinity_cookie: false,
         head: Some(Box::new(UpstreamHead { host, ..UpstreamHead::default() })),
-        transfer: Transfer { response: None, mirrors: None, ..draft.transfer.clone() },
+        transfer: Transfer { response: None, mirrors: None, ..draft.transfer.clone() }.into(),
         cache: None,
         overload: None,
         priority: draft.priority,

@@ -94,15 +94,16 @@ impl Merge<'_, '_, '_> {
         let mut head = draft.head.clone();
         head.forwarded_prefix = head.forwarded_prefix.filter(|_| is_rewritten);
         let mirrors = draft.mirror.as_ref().map(|mirror| [self.mirror(mirror, &draft.place)].into());
+        let parts = self.clusters.parts();
         let forward = Forward {
             backends,
-            timeouts: draft.timeouts,
-            retry: draft.retry.clone(),
+            timeouts: parts.timeouts(draft.timeouts),
+            retry: parts.retry(draft.retry.clone()),
             body_bytes_max: draft.body_bytes_max,
             connection_header: draft.connection_header,
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),
-            transfer: Transfer { mirrors, ..draft.transfer.clone() },
+            transfer: parts.transfer(Transfer { mirrors, ..draft.transfer.clone() }),
             cache: draft.cache.clone().filter(|_| draft.access.processor.is_none()),
             overload: draft.overload.clone(),
             priority: draft.priority,

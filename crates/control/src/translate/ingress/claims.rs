@@ -95,7 +95,7 @@ pub(super) fn canary(ingress: &Sourced<Ingress>, annotated: &Annotated, host: &H
     };
     let rules = rules_for(host, ingress);
     let paths = rules.flat_map(|rule| &rule.http).flat_map(|http| &http.paths).map(of_path);
-    let rest = ingress.spec.default_backend.as_ref().filter(|_| *host == HostName::Any);
+    let rest = ingress.spec.default_backend.as_deref().filter(|_| *host == HostName::Any);
     let rest =
         rest.map(|backend| draft(PathMatch::root(), &backend.value, SourceLocation::at(ingress, backend)));
     CanaryClaim {
@@ -174,7 +174,7 @@ impl Claimant<'_> {
     /// The route for undeclared paths. "`spec.defaultBackend` without rules = catch-all; with rules = default
     /// upstream of its hosts."
     fn rest(&self) -> DraftRoute {
-        let backend = self.ingress.spec.default_backend.as_ref();
+        let backend = self.ingress.spec.default_backend.as_deref();
         let place = backend
             .map_or_else(|| SourceLocation::of(self.ingress), |it| SourceLocation::at(self.ingress, it));
         let backend = backend.and_then(|backend| self.backend(&backend.value));

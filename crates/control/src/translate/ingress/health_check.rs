@@ -16,6 +16,8 @@ use crate::translate::value::{self, Parsed, set};
 annotations! {
     "health-check", Location, "off", Supported(|s, v| set(&mut s.health_check.kind, kind(v))),
         "Active health checks of the endpoints: `http`, `grpc` (`grpc.health.v1`), `tcp`, or `off`.";
+    "health-check-always", Location, "false", Supported(|s, v| set(&mut s.health_check.always, value::boolean(v))),
+        "Whether endpoints that answer requests are checked as often as others.";
     "health-check-fall", Location, "2", Supported(|s, v| set(&mut s.health_check.fall, count(v))),
         "Failed checks in a row after which an endpoint gets no requests.";
     "health-check-host", Location, "", Supported(|s, v| set(&mut s.health_check.host, host(v))),
@@ -63,6 +65,7 @@ pub(in crate::translate) struct Settings {
     timeout: Duration,
     rise: u32,
     fall: u32,
+    always: bool,
 }
 
 impl Default for Settings {
@@ -77,6 +80,7 @@ impl Default for Settings {
             timeout: Duration::from_secs(1),
             rise: 2,
             fall: 2,
+            always: false,
         }
     }
 }
@@ -88,7 +92,7 @@ pub(super) fn apply(settings: &Settings, route: &mut DraftRoute) {
 
 impl Settings {
     fn check(&self) -> Option<HealthCheck> {
-        let Self { interval, timeout, rise, fall, .. } = *self;
+        let Self { interval, timeout, rise, fall, always, .. } = *self;
         let host = || self.host.clone();
         let probe = match self.kind {
             Kind::Off => return None,
@@ -98,7 +102,7 @@ impl Settings {
             Kind::Grpc => HealthProbe::Grpc { service: self.service.clone(), host: host() },
             Kind::Tcp => HealthProbe::Connect,
         };
-        Some(HealthCheck { probe, interval, timeout, rise, fall })
+        Some(HealthCheck { probe, interval, timeout, rise, fall, always })
     }
 }
 

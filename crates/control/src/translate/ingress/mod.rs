@@ -151,8 +151,9 @@ pub(super) struct ParsedIngress {
     pub(super) hosts: SmallVec<[u32; 2]>,
     /// The Ingress receives a share of other Ingresses' requests at its hosts, and has no claims of its own.
     pub(super) is_canary: bool,
-    /// The settings for the Services that it names.
-    pub(super) balancing: BackendSettings,
+    /// The settings for the Services that it names; none for the usual ones. On the heap, since most
+    /// Ingresses have none.
+    balancing: Option<Box<BackendSettings>>,
     pub(super) problems: Box<[Problem]>,
 }
 
@@ -266,11 +267,13 @@ impl Ingresses {
     }
 
     /// The settings of the served Ingresses for the backends that they name.
-    pub(super) fn backends(
-        &self,
-    ) -> impl Iterator<Item = (&BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
-        self.ours.iter().map(|&number| {
-            (&self.parsed.value(number).balancing, rules::backends(&self.parsed.key(number).0))
+    pub(super) fn backends<'s>(
+        &'s self,
+        usual: &'s BackendSettings,
+    ) -> impl Iterator<Item = (&'s BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
+        self.ours.iter().map(move |&number| {
+            let own = self.parsed.value(number).balancing.as_deref();
+            (own.unwrap_or(usual), rules::backends(&self.parsed.key(number).0))
         })
     }
 
@@ -339,16 +342,17 @@ fn parse(
     let mut problems = Vec::new();
     let mut class = class::of(ingress, inputs, &mut problems);
     let mut hosts = SmallVec::new();
-    let mut balancing = BackendSettings::default();
+    let mut balancing = None;
     let mut is_canary = false;
     if class == Class::Ours {
         let Annotated { settings, .. } = Annotated::read(ingress, base, inputs, &mut problems);
         is_canary = settings.canary.is_canary;
-        balancing = BackendSettings {
+        let asked = BackendSettings {
             affinity: settings.affinity.of_backends().filter(|_| !is_canary),
             hash_by: settings.hashing.of_backends(),
             ..settings.balancing
         };
+        balancing = Some(asked).filter(|asked| *asked != base.balancing).map(Box::new);
         if settings.guards.ignores_ingress {
             class = Class::NotAccepted;
         } else if !is_canary {

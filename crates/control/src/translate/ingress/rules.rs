@@ -9,7 +9,7 @@ use crate::problem::{Problem, Reason, Severity};
 /// The hosts of an Ingress' rules, and the host for all names if its default backend is a catch-all.
 pub(crate) fn hosts_of(ingress: &Ingress) -> impl Iterator<Item = HostName> {
     let of_rules = ingress.spec.rules.iter().filter_map(|rule| host_name(&rule.value).ok());
-    let backend = ingress.spec.default_backend.as_ref().filter(|_| ingress.spec.rules.is_empty());
+    let backend = ingress.spec.default_backend.as_deref().filter(|_| ingress.spec.rules.is_empty());
     let is_catch_all = backend.is_some_and(|backend| backend.value.service().is_some());
     of_rules.chain(is_catch_all.then_some(HostName::Any))
 }
@@ -34,7 +34,7 @@ pub(super) fn check(ingress: &Sourced<Ingress>, problems: &mut Vec<Problem>) {
             problems.push(Problem::at(Severity::Error, ingress, host, message).because(Reason::Invalid));
         }
     }
-    let backend = ingress.spec.default_backend.as_ref();
+    let backend = ingress.spec.default_backend.as_deref();
     if let Some(backend) = backend.filter(|backend| backend.value.service().is_none()) {
         let message = "the default backend names no Service with a port; it is ignored";
         let problem = Problem::at(Severity::Error, ingress, backend, message);

@@ -268,6 +268,7 @@ pub const SECTIONS: &[Section] = &[
         suffix: "",
         entries: &[
             named("health-check", "kind", Word(&["http", "grpc", "tcp", "off"])),
+            field("health-check-always", Boolean),
             field("health-check-fall", Integer(1, 100)),
             field("health-check-host", Text),
             field("health-check-interval", Duration),

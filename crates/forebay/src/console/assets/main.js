@@ -8,6 +8,7 @@ import { language, t } from "./language.js";
 import { certificates, changes, clusters, countries, found, identity, problems, routes, search, services } from "./lists.js";
 import { connect, live, watch } from "./live.js";
 import { overview } from "./overview.js";
+import { past } from "./past.js";
 import { replicas } from "./replicas.js";
 import { requests } from "./requests.js";
 
@@ -24,6 +25,7 @@ const PAGES = [
   ["countries", "Countries", countries],
   ["problems", "Problems", problems],
   ["changes", "Changes", changes],
+  ["past", "Time line", past],
   ["doctor", "Where did the QPS go?", doctor],
 ];
 const OTHERS = { route, search: found };

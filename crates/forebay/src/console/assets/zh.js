@@ -206,4 +206,12 @@ export const zh = {
   "in {0}": "耗时 {0}",
   "The load generator was the limit, not the server.": "瓶颈是压测工具，而不是服务器。",
   "No errors.": "没有错误。",
+
+  // === time line ===
+  "Time line": "时间线", "Findings and events over time": "诊断发现与事件随时间的变化", "Time that is shown": "显示的时间范围",
+  "6 h": "6 小时", "Earlier": "更早", "Later": "更晚", "Now": "现在", "Moment": "时刻",
+  "Found at that moment": "该时刻的发现", "What happened in the five minutes before": "此前五分钟发生的事",
+  "Findings of this time": "这段时间的发现", "Finding": "发现", "Began": "开始", "Ended": "结束", "Lasted": "持续", "goes on": "仍在持续",
+  "Nothing is recorded yet.": "尚无记录。", "Nothing.": "无。",
+  "{0} to {1}. Recorded: {2}, from {3} on.": "{0} 至 {1}。已记录 {2}，自 {3} 起。",
 };

@@ -25,6 +25,11 @@ impl Registry {
             }
         }
         encode_replicas(workers, page);
+        self.encode_cache_size(page);
+    }
+
+    /// The size of the cache, in memory and on disk.
+    pub(super) fn encode_cache_size(&self, page: &mut Page<'_>) {
         let [objects, bytes, evictions] = &self.cache;
         for (metric, figure) in [
             (&names::CACHE_OBJECTS, objects),
@@ -92,8 +97,9 @@ impl Registry {
 }
 
 /// Packets of HTTP/3 that came to another worker or replica than their connection's.
-const FORWARDED: [Counter; 5] = [
+const FORWARDED: [Counter; 6] = [
     Counter::QuicToWorker,
+    Counter::QuicToProcess,
     Counter::QuicToReplica,
     Counter::QuicToClient,
     Counter::QuicForwardFull,
@@ -123,7 +129,7 @@ const EXCHANGES: [Counter; 6] = [
 const STORED: [Counter; 3] = [Counter::LimitRedisWaited, Counter::LimitRedisAlone, Counter::LimitRedisClosed];
 
 /// The results of messages between replicas.
-fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+pub(super) fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
     let families: [(_, &[Counter]); 6] = [
         (&names::CACHE_HOME_REQUESTS, &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),
         (&names::CACHE_FORGETS, &[Counter::CacheForgetTold, Counter::CacheForgetUnreached]),

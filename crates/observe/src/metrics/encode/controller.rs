@@ -44,6 +44,11 @@ impl Registry {
         }
         self.encode_orphans(page);
         self.encode_admission(page);
+        self.encode_endings(page);
+    }
+
+    /// Certificates that end soon, and those that are obtained.
+    pub(super) fn encode_endings(&self, page: &mut Page<'_>) {
         page.only(&names::CERTIFICATES_ENDING, self.certificates_ending());
         page.family(&names::ACME_CERTIFICATES);
         for (state, number) in &*lock(&self.acme) {

@@ -10,28 +10,44 @@ use crate::admit::Targeted;
 use crate::request::decision::Decision;
 use crate::route::filters::FilterResult;
 
-/// The decision for a request that is let in at once. None for all others, whose checks are made in their
-/// order.
-pub(crate) fn at_once(
-    targeted: &Targeted<'_>,
-    access: &Access,
-) -> Option<(Option<Rc<Decision>>, FilterResult)> {
+/// Whether a request is let in at once.
+pub(crate) enum AtOnce {
+    Decided(Option<Rc<Decision>>, FilterResult),
+    /// The checks are made in their order.
+    Undecided {
+        /// The request has a token that was looked up, and is not known.
+        has_unknown_token: bool,
+    },
+}
+
+/// The decision for a request that is let in at once. All others have their checks made in their order.
+pub(crate) fn at_once(targeted: &Targeted<'_>, access: &Access) -> AtOnce {
+    const UNDECIDED: AtOnce = AtOnce::Undecided { has_unknown_token: false };
     if !access.has_credentials_alone() {
-        return None;
+        return UNDECIDED;
     }
     if access.jwt.is_none() && access.oidc.is_none() && !oidc::has_cookies(targeted) {
-        return Some((None, FilterResult::Continue));
+        return AtOnce::Decided(None, FilterResult::Continue);
     }
     let mut made = Rc::<Decision>::default();
-    let decision = Rc::get_mut(&mut made)?;
+    let Some(decision) = Rc::get_mut(&mut made) else { return UNDECIDED };
     if access.hides_sessions {
         oidc::hide_cookies(targeted, decision);
     }
     match (&access.jwt, &access.oidc) {
-        (Some(jwt), None) => jwt::let_in_at_once(targeted, jwt, decision)?,
-        (None, Some(oidc)) => oidc::let_in_at_once(targeted, oidc, decision)?,
-        (Some(_), Some(_)) => return None,
+        (Some(jwt), None) => match jwt::let_in_at_once(targeted, jwt, decision) {
+            jwt::AtOnce::Allowed => {}
+            outcome => {
+                return AtOnce::Undecided { has_unknown_token: outcome == jwt::AtOnce::Unknown };
+            }
+        },
+        (None, Some(oidc)) => {
+            if oidc::let_in_at_once(targeted, oidc, decision).is_none() {
+                return UNDECIDED;
+            }
+        }
+        (Some(_), Some(_)) => return UNDECIDED,
         (None, None) => {}
     }
-    Some((Some(made).filter(|decision| !decision.is_empty()), FilterResult::Continue))
+    AtOnce::Decided(Some(made).filter(|decision| !decision.is_empty()), FilterResult::Continue)
 }

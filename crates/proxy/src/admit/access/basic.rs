@@ -2,18 +2,22 @@
 
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use clients::Overloaded;
+use clients::{Attempt, Unverified};
 use model::BasicAuth;
 use observe::Reason;
 
+use super::hold::hold_back;
+use super::key::network;
 use crate::admit::Targeted;
 use crate::io::deadline::Elapsed;
 use crate::limits::PASSWORD_TIME_MAX;
 use crate::request::reply::Answer;
+use crate::request::stage::Watch;
 use crate::route::filters::FilterResult;
 
 /// Decoded as nginx does: padding may be missing, and unused bits may be set.
@@ -24,21 +28,34 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-pub(super) async fn check(targeted: &Targeted<'_>, basic: &BasicAuth) -> FilterResult {
+pub(super) async fn check(targeted: &Targeted<'_>, basic: &BasicAuth, watch: impl Watch) -> FilterResult {
     let field = targeted.parsed.fields.find_name(targeted.head, b"authorization");
     let credentials = field.and_then(|field| credentials(field.value(targeted.head)));
-    let is_right = match &credentials {
+    let verified = match &credentials {
         Some((user, password)) => verify(targeted, basic, user, password).await,
         None => Ok(false),
     };
-    match is_right {
+    match verified {
         Ok(true) => FilterResult::Continue,
         Ok(false) => {
             let challenge = format!("Basic realm=\"{}\"", basic.realm).into_bytes();
             FilterResult::Answer(Answer::refusal(401, &[challenge]))
         }
-        Err(reason) => FilterResult::Refuse(reason),
+        Err(Denied::Exhausted(time)) => {
+            if !watch.explains() {
+                Box::pin(hold_back(targeted)).await;
+            }
+            FilterResult::Answer(Answer::refusal(429, &[]).retry_after(time.as_secs() + 1))
+        }
+        Err(Denied::Failed(reason)) => FilterResult::Refuse(reason),
     }
+}
+
+/// Why a password is neither right nor wrong.
+enum Denied {
+    /// Its client has shown too many wrong ones, and has to wait.
+    Exhausted(Duration),
+    Failed(Reason),
 }
 
 /// Whether a password is right. A client that leaves meanwhile leaves the queue too.
@@ -47,15 +64,27 @@ async fn verify(
     basic: &BasicAuth,
     user: &str,
     password: &[u8],
-) -> Result<bool, Reason> {
+) -> Result<bool, Denied> {
     let verifier = &targeted.worker.clients.verifier;
-    let mut verified = pin!(verifier.verify(&basic.users, user, password));
+    let client = network(targeted.forwarded.client.to_canonical());
+    let attempt = Attempt { user, password, client };
+    let mut verified = pin!(verifier.verify(&basic.users, attempt, targeted.worker.clock.now()));
     let mut gone = pin!(targeted.client_gone());
     let waited = targeted.deadline.within(PASSWORD_TIME_MAX, |cx| match verified.as_mut().poll(cx) {
-        Poll::Ready(verified) => Poll::Ready(verified.map_err(|Overloaded| Reason::PasswordLimit)),
-        Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(Reason::ClientAborted)),
+        Poll::Ready(verified) => Poll::Ready(verified.map_err(Denied::from)),
+        Poll::Pending => gone.as_mut().poll(cx).map(|()| Err(Denied::Failed(Reason::ClientAborted))),
     });
-    waited.await.unwrap_or_else(|Elapsed| Err(targeted.late_or(Reason::PasswordLimit)))
+    let late = |Elapsed| Err(Denied::Failed(targeted.late_or(Reason::PasswordLimit)));
+    waited.await.unwrap_or_else(late)
+}
+
+impl From<Unverified> for Denied {
+    fn from(unverified: Unverified) -> Self {
+        match unverified {
+            Unverified::Overloaded => Self::Failed(Reason::PasswordLimit),
+            Unverified::Exhausted(time) => Self::Exhausted(time),
+        }
+    }
 }
 
 /// The name and the password in the value of `Authorization`.
@@ -73,6 +102,7 @@ fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
 mod tests {
     use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
     use clients::Clients;
+    use clock::Moment;
     use model::Users;
     use proptest::prelude::*;
 
@@ -139,7 +169,8 @@ mod tests {
         let clients = Clients::start(1, None, sys::yield_to_others).unwrap();
         let users = Users::new(vec![("a".to_owned(), HASH.to_owned())], [1; 32]);
         // The thread has begun once there is a result.
-        assert!(clients.verifier.verify(&users, "a", b"secret").await.unwrap_or(false));
+        let attempt = Attempt { user: "a", password: b"secret", client: [192, 0, 2, 1].into() };
+        assert_eq!(clients.verifier.verify(&users, attempt, Moment::BEGIN).await, Ok(true));
         assert!(policies().contains(&libc::SCHED_IDLE.to_string()), "{:?}", policies());
     }
 }

@@ -256,7 +256,7 @@ pub(super) fn is_worth_another(reason: Reason) -> bool {
 }
 
 fn timeouts(targeted: &Targeted<'_>) -> Timeouts {
-    targeted.own_forward().map(|forward| forward.timeouts).unwrap_or_default()
+    targeted.own_forward().map(|forward| *forward.timeouts).unwrap_or_default()
 }
 
 /// Writes the head of the auth request.

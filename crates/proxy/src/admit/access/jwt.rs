@@ -1,10 +1,12 @@
 //! Clients that show a JSON Web Token (`forebay.io/auth-jwt`).
 //!
 //! A token that was verified before costs a look-up. Of another one, what it says is compared before its
-//! signature is checked. A token whose key is not known waits for the issuer's keys, within a bound.
+//! signature is checked. A token whose key is not known waits for the issuer's keys, within a bound; so does
+//! one whose signature is to be checked, for its part of the worker's time.
 
 mod place;
 
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,8 @@ use observe::{Counter, Reason};
 
 use super::key;
 use crate::admit::Targeted;
-use crate::limits::TOKEN_KEYS_WAIT_MAX;
+use crate::io::cpu_share::Piece;
+use crate::limits::{TOKEN_KEYS_WAIT_MAX, TOKEN_TURN_WAIT_MAX};
 use crate::request::decision::Decision;
 use crate::request::reply::Answer;
 use crate::request::stage::Watch;
@@ -42,15 +45,16 @@ enum Denied {
     Refused(Refusal),
     /// The keys of its issuer are not known yet.
     NoKeys,
-    /// Its client has had too many forged tokens.
+    /// Its client has had too many forged tokens, or too many tokens wait to be verified.
     Exhausted,
 }
 
 /// Verifies the token of a request. The endpoint gets the headers with claims; the client itself can set none
-/// of them.
+/// of them. `is_unknown` says that the token has just been looked up, and not been found.
 pub(super) async fn identify<'j>(
     targeted: &Targeted<'_>,
     jwt: &'j Jwt,
+    is_unknown: bool,
     decision: &mut Decision,
     watch: impl Watch,
 ) -> Shown<'j> {
@@ -61,6 +65,7 @@ pub(super) async fn identify<'j>(
     let identified = match &token {
         place::Found::Nothing => Err(Denied::Absent),
         place::Found::Several => Err(Denied::Refused(Refusal::Malformed)),
+        place::Found::Token(token) if is_unknown => verify_new(targeted, jwt, token, watch).await,
         place::Found::Token(token) => verify(targeted, jwt, token, watch).await,
     };
     if let Err(denied) = &identified {
@@ -70,19 +75,28 @@ pub(super) async fn identify<'j>(
     Shown { jwt, identified }
 }
 
-/// Lets a request in whose token was verified before, if the rules allow the request. None for all others.
-pub(super) fn let_in_at_once(targeted: &Targeted<'_>, jwt: &Jwt, decision: &mut Decision) -> Option<()> {
-    let place::Found::Token(token) = place::find(targeted, &jwt.place) else { return None };
-    let verified = known(targeted, jwt, token)?;
+/// Whether a request is let in by a token that was verified before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtOnce {
+    Allowed,
+    /// It has a token that is not known.
+    Unknown,
+    Undecided,
+}
+
+/// Lets a request in whose token was verified before, if the rules allow the request.
+pub(super) fn let_in_at_once(targeted: &Targeted<'_>, jwt: &Jwt, decision: &mut Decision) -> AtOnce {
+    let place::Found::Token(token) = place::find(targeted, &jwt.place) else { return AtOnce::Undecided };
+    let Some(verified) = known(targeted, jwt, token) else { return AtOnce::Unknown };
     if !is_allowed(targeted, jwt, &verified) {
-        return None;
+        return AtOnce::Undecided;
     }
     if jwt.strips {
         place::strip(targeted, &jwt.place, decision);
     }
     targeted.worker.recorder.borrow().count(Counter::TokenRepeated);
     know(jwt, Some(&verified), decision);
-    Some(())
+    AtOnce::Allowed
 }
 
 /// Whether the rules allow the request of a client with a token.
@@ -107,6 +121,11 @@ fn know(jwt: &Jwt, verified: Option<&Arc<VerifiedToken>>, decision: &mut Decisio
 }
 
 impl Shown<'_> {
+    /// Whether the client has had too many forged tokens.
+    pub(super) fn is_exhausted(&self) -> bool {
+        matches!(self.identified, Err(Denied::Exhausted))
+    }
+
     /// Whether the request is let in by its token.
     pub(super) fn check(&self, targeted: &Targeted<'_>) -> FilterResult {
         let challenge = |text: String| FilterResult::Answer(Answer::refusal(401, &[text.into_bytes()]));
@@ -137,9 +156,7 @@ async fn verify(targeted: &Targeted<'_>, jwt: &Jwt, token: &[u8], watch: impl Wa
         worker.recorder.borrow().count(Counter::TokenRepeated);
         return Ok(known);
     }
-    let verified = Box::pin(verify_new(targeted, jwt, token, watch)).await?;
-    worker.recorder.borrow().count(Counter::TokenVerified);
-    Ok(verified)
+    Box::pin(verify_new(targeted, jwt, token, watch)).await
 }
 
 /// A token that was verified before, with the present keys of its issuer.
@@ -166,7 +183,16 @@ async fn verify_new(targeted: &Targeted<'_>, jwt: &Jwt, text: &[u8], watch: impl
     if tokens.is_exhausted(client, now) {
         return Err(Denied::Exhausted);
     }
-    let claims = match token.verify(&keys) {
+    let piece = if watch.explains() { None } else { Some(await_turn(targeted, client).await?) };
+    // While it waited, another request may have had the same token verified.
+    if let Some(known) = known(targeted, jwt, text) {
+        worker.recorder.borrow().count(Counter::TokenRepeated);
+        return Ok(known);
+    }
+    let verified = token.verify(&keys);
+    drop(piece);
+    let now = worker.clock.now();
+    let claims = match verified {
         Ok(claims) => claims,
         Err(refusal) => {
             if refusal == Refusal::Signature && !watch.explains() {
@@ -181,7 +207,18 @@ async fn verify_new(targeted: &Targeted<'_>, jwt: &Jwt, text: &[u8], watch: impl
     if !watch.explains() {
         tokens.keep(&jwt.fingerprint, text, Arc::clone(&verified));
     }
+    worker.recorder.borrow().count(Counter::TokenVerified);
     Ok(verified)
+}
+
+/// Waits until the signature of a client's token may be checked: all of them together get a share of the
+/// worker's time. Clients that have had forged tokens a short time ago wait for all others.
+async fn await_turn(targeted: &Targeted<'_>, client: IpAddr) -> Result<Piece, Denied> {
+    let worker = targeted.worker;
+    let is_suspect = worker.clients.tokens.is_suspect(client, worker.clock.now());
+    let mut entering = pin!(worker.fairness.signatures.enter(&worker.clock, is_suspect));
+    let waited = targeted.deadline.within(TOKEN_TURN_WAIT_MAX, |cx| entering.as_mut().poll(cx)).await;
+    waited.ok().flatten().ok_or(Denied::Exhausted)
 }
 
 /// A token that says what is asked of it; its signature is yet to be checked.

@@ -8,6 +8,7 @@ mod combination;
 mod digest;
 mod ext_authz;
 mod external;
+mod hold;
 pub(crate) mod jwt;
 pub(crate) mod key;
 pub(crate) mod limits;
@@ -27,20 +28,23 @@ use crate::request::decision::Decision;
 use crate::request::processing::Processing;
 use crate::request::stage::{Stage, Watch};
 use crate::route::filters::FilterResult;
-pub(crate) use at_once::at_once;
+pub(crate) use at_once::{AtOnce, at_once};
 use combination::Combination;
+use hold::hold_back;
 use jwt::Shown;
 
 /// Runs all access checks of the route in turn, behind its firewall. Returns their decision for the request,
-/// if there is one, and the result.
+/// if there is one, and the result. `has_unknown_token` says that its token has just been looked up in vain.
 pub(crate) async fn admit(
     targeted: &Targeted<'_>,
     access: &Access,
+    has_unknown_token: bool,
     rest: Option<&mut Buffer>,
     watch: impl Watch,
 ) -> (Option<Rc<Decision>>, FilterResult) {
     let mut made = Rc::<Decision>::default();
-    let result = decide(targeted, access, Rc::get_mut(&mut made).expect("it is new"), rest, watch).await;
+    let decision = Rc::get_mut(&mut made).expect("it is new");
+    let result = decide(targeted, access, has_unknown_token, decision, rest, watch).await;
     (Some(made).filter(|decision| !decision.is_empty()), result)
 }
 
@@ -54,6 +58,7 @@ pub(crate) fn by_address(targeted: &Targeted<'_>, networks: &Networks, watch: im
 async fn decide(
     targeted: &Targeted<'_>,
     access: &Access,
+    has_unknown_token: bool,
     decision: &mut Decision,
     mut rest: Option<&mut Buffer>,
     watch: impl Watch,
@@ -72,7 +77,7 @@ async fn decide(
     }
     let token = match &access.jwt {
         Some(jwt) if !is_excluded(targeted, access) => {
-            Some(Box::pin(jwt::identify(targeted, jwt, decision, watch)).await)
+            Some(Box::pin(jwt::identify(targeted, jwt, has_unknown_token, decision, watch)).await)
         }
         _ => None,
     };
@@ -148,6 +153,9 @@ async fn combine(
         }
     }
     if let Some(token) = token {
+        if token.is_exhausted() && !watch.explains() {
+            Box::pin(hold_back(targeted)).await;
+        }
         let result = token.check(targeted);
         watch.note(Stage::Jwt, result == FilterResult::Continue);
         if checks.add(result) {
@@ -156,7 +164,7 @@ async fn combine(
     }
     if let Some(basic) = &access.basic {
         let result = match basic.scheme {
-            PasswordScheme::Basic => basic::check(targeted, basic).await,
+            PasswordScheme::Basic => basic::check(targeted, basic, watch).await,
             PasswordScheme::Digest => digest::check(targeted, basic),
         };
         watch.note(Stage::BasicAuth, result == FilterResult::Continue);

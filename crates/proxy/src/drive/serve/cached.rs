@@ -113,6 +113,17 @@ pub(super) async fn serve_replica(
             let admitted = Admitted::of(Targeted::nowhere(&routed));
             conclude(&admitted, Stop::from(answer).into(), rest).await
         }
+        Replica::Stops(stops) => {
+            request.worker.rollouts.all().hear(stops, request.worker.clock.unix());
+            let admitted = Admitted::of(Targeted::nowhere(&routed));
+            conclude(&admitted, Stop::from(Answer::forgotten()).into(), rest).await
+        }
+        Replica::Checks(reports) => {
+            let (worker, from) = (request.worker, request.conn.peer.ip().to_canonical());
+            worker.pool.board().together.hear(from, &reports, worker.clock.now());
+            let admitted = Admitted::of(Targeted::nowhere(&routed));
+            conclude(&admitted, Stop::from(Answer::forgotten()).into(), rest).await
+        }
         Replica::Forget(orders) => {
             forget(request, orders).await;
             let admitted = Admitted::of(Targeted::nowhere(&routed));

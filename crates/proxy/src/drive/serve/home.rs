@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use balance::KeptRun;
 use identity::oidc::relay;
 use model::{
     Action, AppProtocol, CachePolicy, ClusterId, Conditions, Encryption, Forward, Timeouts, Transfer,
@@ -34,6 +35,7 @@ use crate::request::stop::Stop;
 use crate::request::{AfterRequest, Request};
 use crate::route::conditions;
 use crate::store::{CacheState, Labels};
+use crate::upstream::checks::{CheckId, Report};
 use crate::upstream::fault::Fault;
 use crate::upstream::subrequest;
 use crate::upstream::{Call, Cluster, Endpoint, Message, ResponseTimer};
@@ -46,6 +48,10 @@ pub(super) enum Replica<'a> {
     Forget(Vec<Order>),
     /// A message about sessions of people who have signed in.
     SignIn(Box<relay::Message>),
+    /// Reports about the health of endpoints.
+    Checks(Vec<(CheckId, Report)>),
+    /// Stops of canaries.
+    Stops(Vec<KeptRun>),
 }
 
 /// Recognises the request of another replica. None for any other request, whatever it claims.
@@ -76,6 +82,8 @@ fn admit<'a>(request: &Request<'a>) -> Option<Replica<'a>> {
         (Kind::SignIn, b"POST") => {
             Replica::SignIn(Box::new(relay::Message::open(secret.seal()?, now, said)?))
         }
+        (Kind::Stops, b"POST") => Replica::Stops(replicas::read_stops(said)?),
+        (Kind::Checks, b"POST") => Replica::Checks(replicas::read_reports(said)?),
         _ => return None,
     };
     request.report.is_logged.set(false);
@@ -102,7 +110,8 @@ fn admit_fetch<'a>(request: &Request<'a>, ask: &PeerFetch<'_>) -> Option<Replica
     // The replica at which the client is does what the route asks for with heads and contents.
     let transfer =
         Transfer { response_head_bytes_max: forward.transfer.response_head_bytes_max, ..Transfer::default() };
-    let forward = Forward { head: None, transfer, sets_affinity_cookie: false, ..forward.clone() };
+    let forward =
+        Forward { head: None, transfer: transfer.into(), sets_affinity_cookie: false, ..forward.clone() };
     Some(Replica::Fetch { forwarding: Box::new(forward), cluster, id, peer_request })
 }
 
@@ -127,7 +136,7 @@ pub(super) async fn ask(
         connect: REPLICA_CONNECT_TIME,
         read: REPLICA_RESPONSE_TIME,
         send: REPLICA_RESPONSE_TIME,
-        ..forward.timeouts
+        ..*forward.timeouts
     };
     let message = Message::bodiless(&question.head, &timeouts);
     let (mut buffer, mut response) = (Buffer::empty(&worker.buffers), worker.responses.take());
@@ -265,8 +274,10 @@ mod tests {
 
     #[test]
     fn only_requests_that_every_replica_sends_alike_are_asked_elsewhere() {
-        let old =
-            Forward { transfer: Transfer { uses_http_1_0: true, ..Transfer::default() }, ..forward(ONE) };
+        let old = Forward {
+            transfer: Transfer { uses_http_1_0: true, ..Transfer::default() }.into(),
+            ..forward(ONE)
+        };
         for (lines, forward, expected) in [
             ("GET /", forward(ONE), true),
             ("HEAD /", forward(ONE), true),

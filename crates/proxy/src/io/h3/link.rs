@@ -13,6 +13,7 @@ use wire::h1::{Request, RequestLimits};
 use wire::h3::{self, BlockReader, Code, Fault, Opened, OwnStream, Settings, StreamUse, UniStream};
 
 use super::slot::{HeadEnd, READ_BYTES_MAX, Side, Slot, varint};
+use super::waiting::{AllWaiting, Waiting};
 use crate::io::quic;
 use crate::io::tls::ClientTls;
 use crate::io::wakers::wake;
@@ -28,7 +29,8 @@ pub(crate) struct Link {
 /// The protocol's state of a connection, and that of its streams' tasks.
 pub(super) struct State {
     pub(super) h3: h3::Connection,
-    pub(super) slots: HashMap<StreamId, Slot>,
+    /// Boxed: the table stays as large as it has been, and most connections are idle.
+    pub(super) slots: HashMap<StreamId, Box<Slot>>,
     /// The client's unidirectional streams.
     uni: Vec<(StreamId, UniStream)>,
     /// Our unidirectional streams, and what is to be written to the control stream.
@@ -37,13 +39,15 @@ pub(super) struct State {
     decoder: Option<StreamId>,
     control_out: Vec<u8>,
     /// Number of streams that no task has.
-    unserved: usize,
+    unserved: Waiting,
     /// Streams whose heads have come, and that no task has.
     arrived: VecDeque<StreamId>,
     /// The number that is above those of all requests that have come.
     next_id: u64,
     /// Our control stream is open: requests are taken.
     has_begun: bool,
+    /// The result of the handshake, until it is taken.
+    client_tls: Option<Box<ClientTls>>,
     /// No streams above this one are served.
     last_served: Option<u64>,
     /// Priorities that the client has changed.
@@ -70,7 +74,12 @@ pub(crate) enum Progress {
 
 impl Link {
     /// The connection of a client; `head_bytes_max` bounds the heads of requests.
-    pub(crate) fn new(quic: Rc<quic::Connection>, head_bytes_max: usize, clock: Clock) -> Rc<Self> {
+    pub(crate) fn new(
+        quic: Rc<quic::Connection>,
+        head_bytes_max: usize,
+        waiting: AllWaiting,
+        clock: Clock,
+    ) -> Rc<Self> {
         let settings = Settings {
             field_section_bytes_max: Some(head_bytes_max as u64),
             takes_extended_connect: true,
@@ -85,10 +94,11 @@ impl Link {
             encoder: None,
             decoder: None,
             control_out: Vec::new(),
-            unserved: 0,
+            unserved: Waiting::new(waiting),
             arrived: VecDeque::new(),
             next_id: 0,
             has_begun: false,
+            client_tls: None,
             last_served: None,
             reprioritized: Vec::new(),
             faults: 0,
@@ -102,10 +112,9 @@ impl Link {
         &self.quic
     }
 
-    /// The result of the handshake.
+    /// The result of the handshake, once.
     pub(crate) fn client_tls(&self) -> Option<Box<ClientTls>> {
-        let data = self.quic.look(|quinn| quinn.crypto_session().handshake_data())?;
-        data.downcast().ok()
+        self.state.borrow_mut().client_tls.take()
     }
 
     /// Number of streams that were reset because the client broke a rule.
@@ -117,7 +126,7 @@ impl Link {
     /// which so many bytes have come; none is for one that waits for entries of the table.
     pub(crate) fn head_due(&self, time: impl Fn(Option<usize>) -> Duration) -> Option<Moment> {
         let state = self.state.borrow();
-        if state.unserved == 0 {
+        if state.unserved.is_empty() {
             return None;
         }
         let waiting = state.slots.values().filter(|slot| !slot.is_served && slot.broken_by.is_none());
@@ -133,9 +142,9 @@ impl Link {
                 if let Some(fault) = state.fault {
                     return Poll::Ready(Progress::Fault(fault));
                 }
-                if !state.has_begun && !state.arrived.is_empty() && self.client_tls().is_some() {
-                    // Early data is taken before the handshake is complete.
-                    self.quic.look(|quinn| state.begin(quinn));
+                // Early data is taken before the handshake is complete.
+                if !state.has_begun && !state.arrived.is_empty() && self.quic.look(|quinn| state.begin(quinn))
+                {
                     return Poll::Ready(Progress::Connected);
                 }
                 if state.has_begun
@@ -198,7 +207,7 @@ impl Link {
         state.h3.note_request();
         let slot = state.slots.get_mut(&id)?;
         slot.is_served = true;
-        state.unserved -= 1;
+        state.unserved.end();
         if slot.is_head_too_large {
             let head = Err(wire::h1::Malformed::HeadTooLarge);
             return Some(Opened { head, priority: h3::Priority::default() });
@@ -301,12 +310,18 @@ fn write_stream(quinn: &mut quinn_proto::Connection, id: Option<StreamId>, out: 
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
 impl State {
-    /// Opens our control stream.
-    fn begin(&mut self, quinn: &mut quinn_proto::Connection) {
+    /// Opens our control stream. False where the handshake has no result yet.
+    fn begin(&mut self, quinn: &mut quinn_proto::Connection) -> bool {
+        let result = quinn.crypto_session().handshake_data();
+        self.client_tls = result.and_then(|result| result.downcast().ok());
+        if self.client_tls.is_none() {
+            return false;
+        }
         self.has_begun = true;
         self.control = open_uni(quinn);
         self.h3.begin(OwnStream::Control, &mut self.control_out);
         write_stream(quinn, self.control, &mut self.control_out);
+        true
     }
 
     /// Writes to our unidirectional streams. Those of QPACK are opened when there is something to write.
@@ -361,7 +376,7 @@ impl State {
 
     pub(super) fn end(&mut self) {
         self.has_ended = true;
-        self.slots.values_mut().for_each(Slot::wake_all);
+        self.slots.values_mut().for_each(|slot| slot.wake_all());
     }
 
     /// Acts on an event of a stream. Returns how many streams were broken off before their heads had come.
@@ -435,8 +450,10 @@ impl State {
             return false;
         }
         self.next_id = self.next_id.max(number + 4);
-        self.slots.insert(id, Slot::new(clock.now(), head_bytes_max));
-        self.unserved += 1;
+        self.slots.insert(id, Box::new(Slot::new(clock.now(), head_bytes_max)));
+        if !self.unserved.begin() {
+            self.fault.get_or_insert(Fault::of_connection(Code::EXCESSIVE_LOAD));
+        }
         self.readable(quinn, id)
     }
 
@@ -457,7 +474,7 @@ impl State {
                 return false;
             }
             let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
-            self.unserved -= 1;
+            self.unserved.end();
             self.remove(id);
             return true;
         }
@@ -467,13 +484,13 @@ impl State {
             Err(HeadEnd::Reset) => {
                 // The client need not be told of what it has broken off.
                 let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
-                self.unserved -= 1;
+                self.unserved.end();
                 self.remove(id);
                 return true;
             }
             Err(HeadEnd::Fault(fault)) => {
                 self.note_fault(quinn, id, fault);
-                self.unserved -= 1;
+                self.unserved.end();
                 self.remove(id);
             }
         }

@@ -4,6 +4,8 @@
 mod link;
 mod slot;
 mod stream;
+mod waiting;
 
 pub(crate) use link::{Link, Progress};
 pub(crate) use stream::Stream;
+pub(crate) use waiting::AllWaiting;

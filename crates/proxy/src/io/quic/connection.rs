@@ -12,7 +12,7 @@ use reactor::Timer;
 
 use super::endpoint::Endpoint;
 use crate::io::wakers::remember;
-use crate::limits::{QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_SENDS_PER_TURN_MAX};
+use crate::limits::{QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_DATAGRAMS_SENT_PER_TURN_MAX};
 
 /// A connection. Its driver is the task that polls it; other tasks use its streams and wake the driver.
 pub(crate) struct Connection {
@@ -134,16 +134,18 @@ impl Connection {
         let datagrams_max = self.endpoint.datagrams_per_send().min(QUIC_DATAGRAMS_PER_SEND_MAX);
         let mut scratch = self.endpoint.scratch().borrow_mut();
         let mut quinn = self.quinn.borrow_mut();
-        for _ in 0..QUIC_SENDS_PER_TURN_MAX {
+        let mut sent = 0;
+        while sent < QUIC_DATAGRAMS_SENT_PER_TURN_MAX {
             scratch.clear();
             let Some(transmit) = quinn.poll_transmit(now, datagrams_max, &mut scratch) else { return };
             if !self.endpoint.send(&transmit, &scratch, cx.waker()) {
                 *self.unsent.borrow_mut() = Some((transmit, scratch.clone()));
                 return;
             }
+            sent += transmit.size.div_ceil(transmit.segment_size.unwrap_or(transmit.size).max(1));
         }
-        // Other connections are served before there is more.
-        cx.waker().wake_by_ref();
+        // Other connections are served before there is more, and the sockets are polled.
+        reactor::wake_after_poll(cx);
     }
 
     /// Sets the timer. True if it was due, and there may be more to do.

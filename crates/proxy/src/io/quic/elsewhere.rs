@@ -1,6 +1,8 @@
-//! Packets that an endpoint forwards to other replicas, and those that they forward to it.
+//! Packets that an endpoint forwards to other replicas and to another process of this one, and those that
+//! they forward to it.
 //!
-//! Never in here: the form of a forwarded packet, which is [`forwarding`](super::forwarding)'s.
+//! Never in here: the form of a forwarded packet, which is [`forwarding`](super::forwarding)'s and
+//! [`processes`](super::processes)'s.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -8,12 +10,13 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 use observe::Counter;
-use quinn_proto::{EcnCodepoint, Transmit};
+use quinn_proto::Transmit;
 use quinn_udp::RecvMeta;
 
 use super::endpoint::Endpoint;
 use super::forwarding::{Direction, Envelope};
-use super::packet::{Owner, Packet, Via};
+use super::packet::{Neighbour, Owner, Packet, Via};
+use super::processes::Sent;
 
 /// The address as a socket of this family has it.
 fn fit(address: IpAddr, is_v6: bool) -> IpAddr {
@@ -28,45 +31,87 @@ impl Endpoint {
         SocketAddr::new(fit(address.ip(), self.local().is_ipv6()), address.port())
     }
 
-    /// Sends a packet to the replica whose connection it belongs to, which has the same port.
-    pub(super) fn forward(&self, replica: IpAddr, meta: &RecvMeta, datagram: &[u8]) {
+    /// Takes a packet that belongs to a connection of another replica: forwards it, to the same port. Where
+    /// that replica is gone, the client is told by a stateless reset.
+    pub(super) fn take_for_replica(
+        self: &Rc<Self>,
+        now: Instant,
+        owner: Owner,
+        meta: &RecvMeta,
+        packet: Packet,
+    ) {
+        const LONG_HEADER: u8 = 0x80;
+        let (Owner::Replica(replica) | Owner::Gone(replica)) = owner else { return };
+        if self.shared().others().asks(replica, now) {
+            self.tell(replica, &Envelope::empty(Direction::Ask));
+        }
+        let is_short = packet.bytes.first().is_some_and(|first| first & LONG_HEADER == 0);
+        match owner {
+            Owner::Gone(_) if is_short => self.take(now, packet),
+            Owner::Gone(_) => {}
+            _ => {
+                self.count(Counter::QuicToReplica);
+                let envelope = Envelope {
+                    direction: Direction::ToOwner,
+                    client: meta.addr,
+                    local: meta.dst_ip,
+                    ecn: packet.ecn,
+                    packet: &packet.bytes[..],
+                };
+                self.tell(replica, &envelope);
+            }
+        }
+    }
+
+    /// Sends a message to a replica, at the port that all have.
+    fn tell(&self, replica: IpAddr, message: &Envelope<'_>) {
         let Some(keys) = &self.shared().keys.replicas else { return };
-        let envelope = Envelope {
-            direction: Direction::ToOwner,
-            client: meta.addr,
-            local: meta.dst_ip,
-            ecn: meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
-            packet: datagram,
-        };
-        let sealed = envelope.seal(&keys.packets, self.unix());
-        self.count(Counter::QuicToReplica);
+        let sealed = message.seal(&keys.packets, self.unix());
         self.send_plain(self.fit(SocketAddr::new(replica, self.local().port())), None, None, &sealed);
     }
 
-    /// Takes a packet that another replica has forwarded: for a connection here, or for a client of the other
+    /// Takes a message of another replica: a packet for a connection here, or for a client of the other
     /// replica that sends to this one.
     pub(super) fn take_forwarded(self: &Rc<Self>, now: Instant, meta: &RecvMeta, datagram: &[u8]) {
         let shared = self.shared();
-        let opened = shared.keys.replicas.as_ref().filter(|_| shared.is_replica(meta.addr.ip()));
+        let opened = shared.keys.replicas.as_ref().filter(|_| shared.others().has(meta.addr.ip()));
         let opened = opened.and_then(|keys| Envelope::open(datagram, &keys.packets, self.unix()));
         let Some(Envelope { direction, client, local, ecn, packet }) = opened else {
             return self.count(Counter::QuicForwardRefused);
         };
+        shared.others().heard(meta.addr.ip());
         match direction {
+            Direction::Ask => self.tell(meta.addr.ip(), &Envelope::empty(Direction::Here)),
+            Direction::Here => {}
             Direction::ToClient => {
                 self.count(Counter::QuicToClient);
                 let local = local.map(|local| fit(local, self.local().is_ipv6()));
                 self.send_plain(self.fit(client), local, ecn, packet);
             }
-            Direction::ToOwner => match shared.owner_of(packet) {
-                Owner::Worker(worker) => {
-                    let (remote, bytes) = (self.fit(client), BytesMut::from(packet));
-                    let via = Some(Via { replica: meta.addr, local });
-                    self.give(now, worker, Packet { remote, local: meta.dst_ip, ecn, bytes, via });
+            Direction::ToOwner => {
+                let owner = shared.owner_of(packet);
+                let (remote, bytes) = (self.fit(client), BytesMut::from(packet));
+                let via = Some(Via { replica: meta.addr, local });
+                let packet = Packet { remote, local: meta.dst_ip, ecn, bytes, via };
+                match owner {
+                    Owner::Worker(worker) => self.give(now, worker, packet),
+                    Owner::Process(neighbour) => self.give_to_process(now, neighbour, packet),
+                    // It is forwarded once.
+                    Owner::Nobody | Owner::Replica(_) | Owner::Gone(_) => {
+                        self.count(Counter::QuicForwardRefused);
+                    }
                 }
-                // It is forwarded once.
-                Owner::Nobody | Owner::Replica(_) => self.count(Counter::QuicForwardRefused),
-            },
+            }
+        }
+    }
+
+    /// Gives a packet to the process of this replica that has its connection. Where that has ended, the
+    /// client is told by a stateless reset.
+    pub(super) fn give_to_process(self: &Rc<Self>, now: Instant, to: Neighbour, packet: Packet) {
+        match self.shared().neighbours.send(to, self.local(), &packet) {
+            Sent::Taken => self.count(Counter::QuicToProcess),
+            Sent::Full => self.count(Counter::QuicForwardFull),
+            Sent::Gone => self.take_own(now, packet),
         }
     }
 

@@ -24,11 +24,11 @@ use tokio::sync::mpsc;
 use super::connection::Connection;
 use super::forwarding::{Forwarded, is_envelope};
 use super::ids::WorkerIds;
-use super::packet::{Owner, Packet};
+use super::packet::{Neighbour, Owner, Packet};
 use super::shared::SharedQuic;
 use crate::io::tls::QuicConfigs;
 use crate::io::wakers::remember;
-use crate::limits::{QUIC_BATCH, QUIC_RESET_INTERVAL_MIN};
+use crate::limits::{QUIC_BATCH, QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX, QUIC_RESET_INTERVAL_MIN};
 use crate::worker::Worker;
 
 /// Decides on a connection that a client asks for.
@@ -67,9 +67,17 @@ pub(crate) struct Endpoint {
     peek: RefCell<Option<Rc<dyn Peek>>>,
     /// No new connections are taken.
     is_closing: Cell<bool>,
+    /// Another process takes new connections, and reads the socket if it has it.
+    is_let_go: Cell<bool>,
+    /// Connections that are asked for and that nothing has been decided on.
+    undecided: Cell<usize>,
     receiver: RefCell<Option<Waker>>,
     has_ended: Cell<bool>,
 }
+
+/// Keeps the socket open until a connection that is asked for has been accepted or refused: the handshake
+/// needs the packets that come.
+pub(crate) struct Undecided(Rc<Endpoint>);
 
 /// Bytes that the kernel may give for one receive: datagrams of one sender that it has joined.
 const RECEIVED_BYTES_MAX: usize = 64 << 10;
@@ -87,8 +95,11 @@ impl Endpoint {
         let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
         let (shared, number) = (&worker.quic, worker.index());
         let mut endpoint = EndpointConfig::new(Arc::clone(&shared.keys.reset) as _);
-        let ids = Arc::clone(shared.ids());
-        endpoint.cid_generator(move || Box::new(WorkerIds { ids: Arc::clone(&ids), worker: number }));
+        let (ids, others) = (Arc::clone(shared.ids()), Arc::clone(shared.others()));
+        endpoint.cid_generator(move || {
+            let (ids, others) = (Arc::clone(&ids), Arc::clone(&others));
+            Box::new(WorkerIds { ids, worker: number, others })
+        });
         endpoint.min_reset_interval(QUIC_RESET_INTERVAL_MIN);
         let allows_discovery = !udp.may_fragment();
         let quinn = quinn_proto::Endpoint::new(Arc::new(endpoint), Some(config), allows_discovery, None);
@@ -107,6 +118,8 @@ impl Endpoint {
             admit,
             peek: RefCell::default(),
             is_closing: Cell::new(false),
+            is_let_go: Cell::new(false),
+            undecided: Cell::new(0),
             receiver: RefCell::default(),
             has_ended: Cell::new(false),
         });
@@ -142,9 +155,20 @@ impl Endpoint {
         self.wake_receiver();
     }
 
+    /// Leaves new connections, and the socket, to the process that replaces this one.
+    pub(crate) fn let_go(&self) {
+        self.is_let_go.set(true);
+        self.close();
+    }
+
     /// Takes connections again, before the socket was closed.
     pub(crate) fn open_again(&self) {
         self.is_closing.set(false);
+    }
+
+    /// Whether another process reads the socket.
+    fn is_read_elsewhere(&self) -> bool {
+        self.is_let_go.get() && self.shared().neighbours.successor_reads()
     }
 
     /// Whether the socket has been closed.
@@ -188,6 +212,12 @@ impl Endpoint {
         }
     }
 
+    /// Notes that a connection is asked for, until the value is dropped.
+    pub(crate) fn undecided(self: &Rc<Self>) -> Undecided {
+        self.undecided.set(self.undecided.get() + 1);
+        Undecided(Rc::clone(self))
+    }
+
     /// Refuses a connection.
     pub(crate) fn refuse(&self, incoming: Incoming) {
         let mut buffer = Vec::new();
@@ -212,9 +242,11 @@ impl Endpoint {
 
     // === Receiving ===
 
+    /// Receives for a turn of the loop. Ready where there may be more, which is for the next one.
     fn poll_receive(self: &Rc<Self>, cx: &Context<'_>, space: &mut [u8]) -> Poll<io::Result<()>> {
         let mut metas = [RecvMeta::default(); QUIC_BATCH];
-        loop {
+        let mut taken = 0;
+        while taken < QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX {
             let received = self.socket.poll_io(Interest::READABLE, cx, || {
                 let mut chunks = space.chunks_mut(RECEIVED_BYTES_MAX);
                 let mut slices: [IoSliceMut<'_>; QUIC_BATCH] =
@@ -230,9 +262,11 @@ impl Endpoint {
             for (meta, bytes) in metas.iter().zip(space.chunks(RECEIVED_BYTES_MAX)).take(count) {
                 for datagram in bytes[..meta.len].chunks(meta.stride.max(1)) {
                     self.take_received(now, meta, datagram);
+                    taken += 1;
                 }
             }
         }
+        Poll::Ready(Ok(()))
     }
 
     fn take_received(self: &Rc<Self>, now: Instant, meta: &RecvMeta, datagram: &[u8]) {
@@ -244,7 +278,13 @@ impl Endpoint {
         let packet = || Packet { remote, local, ecn, bytes: BytesMut::from(datagram), via: None };
         match self.shared().owner_of(datagram) {
             Owner::Worker(owner) => self.give(now, owner, packet()),
-            Owner::Replica(replica) => self.forward(replica, meta, datagram),
+            Owner::Process(neighbour) => self.give_to_process(now, neighbour, packet()),
+            owner @ (Owner::Replica(_) | Owner::Gone(_)) => {
+                self.take_for_replica(now, owner, meta, packet());
+            }
+            Owner::Nobody if self.is_let_go.get() => {
+                self.give_to_process(now, Neighbour::Successor, packet());
+            }
             Owner::Nobody => self.take_unknown(now, packet()),
         }
     }
@@ -280,12 +320,12 @@ impl Endpoint {
     }
 
     /// Takes a packet of one of the connections here.
-    fn take_own(self: &Rc<Self>, now: Instant, packet: Packet) {
+    pub(super) fn take_own(self: &Rc<Self>, now: Instant, packet: Packet) {
         self.forwarded.borrow_mut().note(packet.remote, packet.via, now);
         self.take(now, packet);
     }
 
-    fn take(self: &Rc<Self>, now: Instant, packet: Packet) {
+    pub(super) fn take(self: &Rc<Self>, now: Instant, packet: Packet) {
         let Packet { remote, local, ecn, bytes, via: _ } = packet;
         let mut buffer = Vec::new();
         let event = self.quinn.borrow_mut().handle(now, remote, local, ecn, bytes, &mut buffer);
@@ -435,7 +475,18 @@ impl Endpoint {
 
     fn is_over(&self) -> bool {
         let is_passing = self.peek.borrow().as_ref().is_some_and(|peek| !peek.is_idle());
-        self.is_closing.get() && self.connections.borrow().is_empty() && !is_passing
+        let has_connections = self.undecided.get() > 0 || !self.connections.borrow().is_empty();
+        self.is_closing.get() && !has_connections && !is_passing
+    }
+}
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        let Self(endpoint) = self;
+        endpoint.undecided.set(endpoint.undecided.get() - 1);
+        if endpoint.is_closing.get() {
+            endpoint.wake_receiver();
+        }
     }
 }
 
@@ -454,9 +505,17 @@ async fn receive(endpoint: Rc<Endpoint>, mut mailbox: mpsc::Receiver<Packet>) {
         while let Poll::Ready(Some(packet)) = mailbox.poll_recv(cx) {
             endpoint.take_handed_over(packet);
         }
-        // An error is about a datagram that was sent, or about memory: the next event is waited for.
-        while let Poll::Ready(Err(error)) = endpoint.poll_receive(cx, &mut space) {
-            tracing::debug!(%error, "a datagram cannot be received");
+        while !endpoint.is_read_elsewhere() {
+            match endpoint.poll_receive(cx, &mut space) {
+                // An error is about a datagram that was sent, or about memory: the next event is waited for.
+                Poll::Ready(Err(error)) => tracing::debug!(%error, "a datagram cannot be received"),
+                // Others are served before there is more: a flood waits in the kernel, or is dropped there.
+                Poll::Ready(Ok(())) => {
+                    reactor::wake_after_poll(cx);
+                    break;
+                }
+                Poll::Pending => break,
+            }
         }
         if endpoint.is_over() { Poll::Ready(()) } else { Poll::Pending }
     })

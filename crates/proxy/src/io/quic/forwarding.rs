@@ -7,7 +7,7 @@
 //! a code under the replicas' secret:
 //!
 //! ```text
-//! mark: 3 | direction: 1 | seconds: 4 | client: 16, 2 | address it sent to: 16 | ECN: 1 | packet | code: 16
+//! mark: 3 | kind: 1 | seconds: 4 | client: 16, 2 | address it sent to: 16 | ECN: 1 | packet | code: 16
 //! ```
 //!
 //! Here is the form of these packets, and the way back to each client; [`elsewhere`](super::elsewhere) sends
@@ -36,6 +36,10 @@ pub(super) struct Forwarded(HashMap<SocketAddr, (Via, Instant)>);
 pub(super) enum Direction {
     ToOwner = 1,
     ToClient = 2,
+    /// Asks a replica whether it is there.
+    Ask = 3,
+    /// The answer to that question.
+    Here = 4,
 }
 
 /// A forwarded packet.
@@ -82,6 +86,12 @@ pub(super) fn is_envelope(datagram: &[u8]) -> bool {
 }
 
 impl Envelope<'_> {
+    /// A message from one replica to another, without a packet.
+    pub(super) fn empty(direction: Direction) -> Self {
+        let client = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        Self { direction, client, local: None, ecn: None, packet: &[] }
+    }
+
     pub(super) fn seal(&self, key: &Key, now: Duration) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEAD_BYTES + self.packet.len() + CODE_BYTES);
         out.extend_from_slice(&MARK);
@@ -115,6 +125,8 @@ impl Envelope<'_> {
         let direction = match direction {
             1 => Direction::ToOwner,
             2 => Direction::ToClient,
+            3 => Direction::Ask,
+            4 => Direction::Here,
             _ => return None,
         };
         let local = Some(Ipv6Addr::from(*local)).filter(|local| !local.is_unspecified());
@@ -133,7 +145,7 @@ fn seconds(now: Duration) -> u32 {
     now.as_secs() as u32
 }
 
-fn octets(address: IpAddr) -> [u8; 16] {
+pub(super) fn octets(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
         IpAddr::V6(v6) => v6.octets(),
@@ -168,6 +180,8 @@ mod tests {
         for (packet, direction, local, ecn) in [
             (&b"packet"[..], Direction::ToOwner, Some("2001:db8::1".parse().unwrap()), None),
             (&[0; 1400], Direction::ToClient, None, Some(EcnCodepoint::Ce)),
+            (b"", Direction::Ask, None, None),
+            (b"", Direction::Here, None, None),
         ] {
             let envelope = Envelope { direction, local, ecn, ..envelope(packet) };
             let sealed = envelope.seal(&key, NOW);

@@ -1,6 +1,9 @@
 //! Connection ids, in the form of QUIC-LB (draft-ietf-quic-load-balancers): one octet with the number of the
 //! configuration, and a block of AES that holds the replica's name and a nonce.
 //!
+//! Three bits of the first octet number the processes that replace one another in an upgrade, since they
+//! share their sockets for a while.
+//!
 //! The worker is not written in an id. It follows from a hash of the encrypted block whose key is the
 //! process's own: an id is drawn until the hash is its worker's number. A filter of the kernel can compute
 //! that hash ([`steering`](super::steering)), and can decrypt nothing.
@@ -12,15 +15,16 @@ use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey
 use aws_lc_rs::rand::fill;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
 
-/// The name of a replica in its connection ids.
-pub(super) type ServerId = [u8; SERVER_ID_BYTES];
+use super::others::Others;
+use super::packet::{Neighbour, SERVER_ID_BYTES, ServerId};
 
-const SERVER_ID_BYTES: usize = 8;
 pub(super) const BLOCK_BYTES: usize = 16;
 pub(super) const ID_BYTES: usize = 1 + BLOCK_BYTES;
 const KEY_BYTES: usize = 16;
 /// The highest three bits of the first octet are the number of the configuration, which is 0.
 const CONFIGURATION_BITS: u8 = 0b1110_0000;
+/// The lowest three bits of the first octet are the number of the process.
+const GENERATION_BITS: u8 = 0b0000_0111;
 /// Ids that are drawn for one worker, for each worker that there is: one in 10^27 is still another worker's,
 /// whose packets are handed over.
 const DRAWS_PER_WORKER: u32 = 64;
@@ -35,6 +39,7 @@ pub(super) struct Ids {
     spread: Spread,
     own: ServerId,
     workers: u32,
+    generation: u8,
 }
 
 impl Ids {
@@ -57,7 +62,27 @@ impl Ids {
             spread: words(&hash_key).map(|word| word | 1),
             own,
             workers: workers.max(1),
+            generation: 0,
         })
+    }
+
+    /// The same for the process of this number, of those that replace one another.
+    pub(super) fn with_generation(self, generation: u8) -> Self {
+        Self { generation: generation & GENERATION_BITS, ..self }
+    }
+
+    pub(super) fn generation(&self) -> u8 {
+        self.generation
+    }
+
+    /// The other process that has made an id with the name of this replica, if it was not this one.
+    pub(super) fn neighbour(&self, id: &[u8]) -> Option<Neighbour> {
+        let of_id = id.first()? & GENERATION_BITS;
+        match of_id.wrapping_sub(self.generation) & GENERATION_BITS {
+            0 => None,
+            1 => Some(Neighbour::Successor),
+            _ => Some(Neighbour::Predecessor),
+        }
     }
 
     pub(super) fn own(&self) -> ServerId {
@@ -97,7 +122,7 @@ impl Ids {
         // Without randomness no handshake succeeds.
         let _ = fill(&mut nonce);
         let [first, nonce @ ..] = nonce;
-        id[0] = first & !CONFIGURATION_BITS;
+        id[0] = first & !CONFIGURATION_BITS & !GENERATION_BITS | self.generation;
         let nonce = u64::from_be_bytes(nonce);
         for draw in 0..DRAWS_PER_WORKER * self.workers {
             let mut block = [0; BLOCK_BYTES];
@@ -126,6 +151,7 @@ fn words(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_BYTES / 4] {
 pub(super) struct WorkerIds {
     pub(super) ids: Arc<Ids>,
     pub(super) worker: u32,
+    pub(super) others: Arc<Others>,
 }
 
 impl ConnectionIdGenerator for WorkerIds {
@@ -133,13 +159,17 @@ impl ConnectionIdGenerator for WorkerIds {
         self.ids.make(self.worker)
     }
 
-    /// Whether an id is one of this worker's. Packets with others get no stateless reset: their connections
-    /// may be alive elsewhere, and would end by it (RFC 9000 section 21.11).
+    /// Whether an id is one of this worker's, or that of a process or a replica that is gone: packets with
+    /// ids of another process come here only where that has ended. Packets with others get no stateless
+    /// reset: their connections may be alive elsewhere, and would end by it (RFC 9000 section 21.11).
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
-        match self.ids.read(id) {
-            Some((server, worker)) if server == self.ids.own() && worker == self.worker => Ok(()),
-            _ => Err(InvalidCid),
-        }
+        let (server, worker) = self.ids.read(id).ok_or(InvalidCid)?;
+        let is_ours = if server == self.ids.own() {
+            worker == self.worker || self.ids.neighbour(id).is_some()
+        } else {
+            self.others.is_gone(server)
+        };
+        is_ours.then_some(()).ok_or(InvalidCid)
     }
 
     fn cid_len(&self) -> usize {
@@ -175,13 +205,16 @@ mod tests {
     fn an_id_tells_its_worker_and_no_other_id_does() {
         let (ours, others) = (ids(1, 256), ids(2, 256));
         for worker in 0..256 {
-            let mut generator = WorkerIds { ids: Arc::clone(&ours), worker };
+            let mut generator = WorkerIds { ids: Arc::clone(&ours), worker, others: Arc::default() };
             let id = generator.generate_cid();
             assert_eq!(ours.read(&id), Some((ours.own(), worker)));
             assert!(generator.validate(&id).is_ok());
-            let another = WorkerIds { ids: Arc::clone(&ours), worker: (worker + 1) % 256 };
+            let another =
+                WorkerIds { ids: Arc::clone(&ours), worker: (worker + 1) % 256, others: Arc::default() };
             assert!(another.validate(&id).is_err());
-            assert!(WorkerIds { ids: Arc::clone(&others), worker }.validate(&id).is_err());
+            assert!(
+                WorkerIds { ids: Arc::clone(&others), worker, others: Arc::default() }.validate(&id).is_err()
+            );
             for at in 0..ID_BYTES {
                 let mut changed = id.to_vec();
                 changed[at] ^= 0x80;
@@ -193,13 +226,31 @@ mod tests {
 
     #[test]
     fn ids_of_one_worker_have_nothing_in_common_but_their_configuration() {
-        let mut generator = WorkerIds { ids: ids(1, 4), worker: 1 };
+        let mut generator = WorkerIds { ids: ids(1, 4), worker: 1, others: Arc::default() };
         let ids: Vec<_> = (0..64).map(|_| generator.generate_cid().to_vec()).collect();
         for at in 1..ID_BYTES {
             let values: std::collections::HashSet<u8> = ids.iter().map(|id| id[at]).collect();
             assert!(values.len() > 16, "octet {at} has {} values", values.len());
         }
         assert!(ids.iter().all(|id| id[0] & CONFIGURATION_BITS == 0));
+    }
+
+    #[test]
+    fn an_id_tells_which_process_of_a_replica_has_made_it() {
+        let of = |generation| {
+            let ids = Ids::new(&[7; 2 * KEY_BYTES], [9; BLOCK_BYTES], [1; SERVER_ID_BYTES], 4).unwrap();
+            Arc::new(ids.with_generation(generation))
+        };
+        for generation in 0..8 {
+            let before = of(generation);
+            let this = of(generation + 1);
+            let after = of(generation + 2);
+            let id = this.make(2);
+            assert_eq!(this.neighbour(&id), None);
+            assert_eq!(before.neighbour(&id), Some(Neighbour::Successor));
+            assert_eq!(after.neighbour(&id), Some(Neighbour::Predecessor));
+            assert_eq!([&before, &after].map(|ids| ids.read(&id)), [Some((this.own(), 2)); 2]);
+        }
     }
 
     #[test]

@@ -9,25 +9,33 @@
 //! ids         connection ids, which name the replica, encrypted, and by a hash the worker
 //! steering    the filter by which the kernel gives a packet to the worker that its id names
 //! shared      what all workers share; packets that one worker hands to another
+//! half_open   handshakes in progress, and which clients have to be validated first
 //! initial     the frames of packets whose connections are passed through
 //! forwarding  packets that come to another replica than their connection's: their form, the way back
 //! elsewhere   the same on an endpoint: sent and taken
+//! others      the other replicas, and whether those that have left are gone
+//! processes   the process that replaces this one in an upgrade: sockets, keys, packets for each other
 //! packet      a packet, how it came, and the owner of its connection
 //! keys        the keys, of this process or of all replicas
 //! tokens      tokens for later connections
 //! transport   the bounds of a connection
+//! congestion  how much may be under way
 //! ```
 //!
 //! Never in here: HTTP, certificates.
 
+mod congestion;
 mod connection;
 mod elsewhere;
 mod endpoint;
 mod forwarding;
+mod half_open;
 mod ids;
 mod initial;
 mod keys;
+mod others;
 mod packet;
+mod processes;
 mod shared;
 mod socket;
 mod steering;
@@ -36,9 +44,12 @@ mod transport;
 
 pub(crate) use connection::Connection;
 pub(crate) use endpoint::{Endpoint, Peek};
+pub(crate) use half_open::{Asked, Begun, HalfOpen};
 pub(crate) use initial::frames;
 pub(crate) use keys::CommonSecret;
 pub(crate) use packet::Packet;
+pub(crate) use processes::Inherited;
+pub use processes::QuicLegacy;
 pub(crate) use quinn_proto::{Incoming, ServerConfig, StreamId};
 pub(crate) use shared::SharedQuic;
 pub(crate) use transport::{idle_timeout, server_config};

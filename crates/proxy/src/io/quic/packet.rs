@@ -5,6 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use bytes::BytesMut;
 use quinn_proto::EcnCodepoint;
 
+/// The name of a replica in its connection ids.
+pub(super) type ServerId = [u8; SERVER_ID_BYTES];
+
+pub(super) const SERVER_ID_BYTES: usize = 8;
+
 /// A packet, and how it came.
 pub(crate) struct Packet {
     pub(crate) remote: SocketAddr,
@@ -30,7 +35,18 @@ pub(super) enum Owner {
     Nobody,
     /// A worker of this process.
     Worker(u32),
+    /// The process that this one replaces, or that replaces this one.
+    Process(Neighbour),
     Replica(IpAddr),
+    /// A replica that is not there any more.
+    Gone(IpAddr),
+}
+
+/// Another process of this replica, during an upgrade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbour {
+    Predecessor,
+    Successor,
 }
 
 /// The beginning of a forwarded packet. It is not that of a packet of QUIC: one with a short header goes on

@@ -6,13 +6,16 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use model::ListenerId;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::ids::{Ids, ServerId, destination_id};
+use super::ids::{Ids, destination_id};
 use super::keys::{CommonSecret, Keys};
-use super::packet::{Owner, Packet};
+use super::others::Others;
+use super::packet::{Neighbour, Owner, Packet};
+use super::processes::{HandedSockets, Inherited, Neighbours, QuicLegacy, Receives};
 use super::socket::bind;
 use super::steering::Groups;
 use super::tokens::UsedTokens;
@@ -28,24 +31,63 @@ pub(crate) struct SharedQuic {
     /// The workers that have the sessions of clients that are passed through: the ids in their packets are
     /// an endpoint's, and say nothing here.
     passing: Mutex<HashMap<(ListenerId, SocketAddr), u32>>,
-    /// The other replicas, by their names in connection ids.
-    replicas: RwLock<HashMap<ServerId, IpAddr>>,
+    others: Arc<Others>,
+    /// The processes before and after this one, during an upgrade.
+    pub(super) neighbours: Neighbours,
+    /// Sockets of the process before that no worker has taken over.
+    handed: Mutex<HandedSockets>,
+    workers: u32,
 }
 
 /// The mailboxes of the workers of a listener, by their numbers.
 type Workers = HashMap<u32, mpsc::Sender<Packet>>;
 
 impl SharedQuic {
-    /// Makes the keys, from the replicas' secret if they have one. Fails without a source of randomness.
-    pub(crate) fn new(secret: Option<&CommonSecret<'_>>, workers: u32) -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            keys: Keys::new(secret, workers)?,
+    /// Makes the keys, from the replicas' secret if they have one, and those that the process before has
+    /// left. Fails without a source of randomness.
+    pub(crate) fn new(
+        secret: Option<&CommonSecret<'_>>,
+        workers: u32,
+        inherited: Option<Inherited>,
+    ) -> io::Result<Arc<Self>> {
+        let (seed, generation) = match &inherited {
+            Some(before) => (Some(before.seed), before.generation.wrapping_add(1)),
+            None => (None, 0),
+        };
+        let shared = Arc::new(Self {
+            keys: Keys::new(secret, workers, seed, generation)?,
             used_tokens: Arc::default(),
             mailboxes: Mutex::default(),
             groups: Mutex::default(),
             passing: Mutex::default(),
-            replicas: RwLock::default(),
-        }))
+            others: Arc::default(),
+            neighbours: Neighbours::default(),
+            handed: Mutex::default(),
+            workers: workers.max(1),
+        });
+        if let Some(Inherited { channel, sockets, .. }) = inherited {
+            // Others would get packets that nobody reads.
+            let is_for_all = |sockets: &Vec<_>| sockets.len() == workers as usize;
+            *shared.handed.lock() = sockets.into_iter().filter(|(_, all)| is_for_all(all)).collect();
+            shared.neighbours.follow(&shared, channel)?;
+        }
+        Ok(shared)
+    }
+
+    /// The sockets and keys, for a process that replaces this one; none where there are no sockets.
+    pub(crate) fn bequeath(self: &Arc<Self>) -> io::Result<Option<QuicLegacy>> {
+        let copies = self.groups.lock().copies(self.workers)?;
+        if copies.is_empty() {
+            return Ok(None);
+        }
+        let (workers, sockets): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
+        let (generation, seed) = (self.ids().generation(), &self.keys.seed);
+        let channel = self.neighbours.open(self, generation, seed, &workers)?;
+        Ok(Some(QuicLegacy { channel, sockets }))
+    }
+
+    pub(super) fn others(&self) -> &Arc<Others> {
+        &self.others
     }
 
     pub(super) fn ids(&self) -> &Arc<Ids> {
@@ -54,27 +96,20 @@ impl SharedQuic {
 
     /// The owner of the connection that a packet is for.
     pub(super) fn owner_of(&self, datagram: &[u8]) -> Owner {
-        let Some((server, worker)) = destination_id(datagram).and_then(|id| self.ids().read(id)) else {
-            return Owner::Nobody;
-        };
-        if server == self.ids().own() {
-            return Owner::Worker(worker);
+        let Some(id) = destination_id(datagram) else { return Owner::Nobody };
+        let Some((server, worker)) = self.ids().read(id) else { return Owner::Nobody };
+        if server != self.ids().own() {
+            return self.others.owner(server);
         }
-        self.replicas.read().get(&server).map_or(Owner::Nobody, |address| Owner::Replica(*address))
+        self.ids().neighbour(id).map_or(Owner::Worker(worker), Owner::Process)
     }
 
     /// Sets the other replicas.
     pub(crate) fn set_replicas(&self, others: impl Iterator<Item = IpAddr>) {
         if let Some(keys) = &self.keys.replicas {
-            *self.replicas.write() =
-                others.map(|address| (keys.name(address), address.to_canonical())).collect();
+            let listed = others.map(|address| (keys.name(address), address.to_canonical()));
+            self.others.set(listed, clock::instant());
         }
-    }
-
-    /// Whether an address is another replica's.
-    pub(super) fn is_replica(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.replicas.read().values().any(|one| *one == address)
     }
 
     /// Binds the socket of a worker beside those of the others.
@@ -86,9 +121,37 @@ impl SharedQuic {
     ) -> io::Result<std::net::UdpSocket> {
         // The kernel numbers the sockets of an address in the order in which they are bound.
         let mut groups = self.groups.lock();
+        if let Some(socket) = self.take_over(&mut groups, address, worker)? {
+            return Ok(socket);
+        }
         let socket = bind(address, only_v6)?;
-        groups.join(&socket, worker, self.ids())?;
+        if self.neighbours.has(Neighbour::Predecessor) {
+            groups.join_others(&socket, worker)?;
+        } else {
+            groups.join(&socket, worker, self.ids())?;
+        }
         Ok(socket)
+    }
+
+    /// Takes over the socket that the worker of this number had in the process before.
+    fn take_over(
+        &self,
+        groups: &mut Groups,
+        address: SocketAddr,
+        worker: u32,
+    ) -> io::Result<Option<std::net::UdpSocket>> {
+        let mut handed = self.handed.lock();
+        let Some(sockets) = handed.get_mut(&address) else { return Ok(None) };
+        let own = sockets.iter_mut().find(|(of, _)| *of == worker);
+        let Some(socket) = own.and_then(|(_, socket)| socket.take()) else { return Ok(None) };
+        groups.adopt(&socket, worker, sockets.iter().map(|(worker, _)| *worker))?;
+        self.neighbours.tell_reads();
+        Ok(Some(socket))
+    }
+
+    /// Waits for the end of the process before this one, if another one gives it packets through this one.
+    pub(crate) fn await_predecessor(&self) {
+        self.neighbours.await_predecessor();
     }
 
     /// Notes that the socket of a worker is closed.
@@ -137,6 +200,43 @@ impl SharedQuic {
     }
 }
 
+impl Receives for SharedQuic {
+    /// Takes a packet that another process has received on the socket of an address.
+    fn take_from(&self, from: Neighbour, address: SocketAddr, packet: Packet) {
+        let worker = match self.owner_of(&packet.bytes) {
+            Owner::Worker(worker) => worker,
+            Owner::Process(to) if to != from => {
+                // A packet without room is lost, as on a network.
+                let _ = self.neighbours.send(to, address, &packet);
+                return;
+            }
+            // It begins a connection. The next ones of its client go to the same worker.
+            Owner::Nobody if from == Neighbour::Predecessor => u32::from(packet.remote.port()) % self.workers,
+            Owner::Nobody | Owner::Process(_) | Owner::Replica(_) | Owner::Gone(_) => return,
+        };
+        let listener = self.mailboxes.lock().keys().find(|(_, at)| *at == address).map(|(id, _)| *id);
+        if let Some(listener) = listener {
+            self.hand_over(listener, address, worker, packet);
+        }
+    }
+
+    /// Closes the sockets of the process before that no worker has taken over, once it has ended.
+    fn close_handed(&self) {
+        self.handed.lock().clear();
+    }
+
+    /// Has all workers read their sockets again, since the process that has read them is gone. A packet
+    /// without a byte is none of anybody's.
+    fn wake_receivers(&self) {
+        let remote = SocketAddr::from(([0; 4], 0));
+        for worker in self.mailboxes.lock().values().flat_map(HashMap::values) {
+            let bytes = BytesMut::new();
+            // One that is full wakes its worker anyway.
+            let _ = worker.try_send(Packet { remote, local: None, ecn: None, bytes, via: None });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use aws_lc_rs::hmac::{HMAC_SHA256, Key};
@@ -148,11 +248,11 @@ mod tests {
     fn replica(secret: &str, own: &str) -> Arc<SharedQuic> {
         let key = Key::new(HMAC_SHA256, secret.as_bytes());
         let secret = CommonSecret { key: &key, own: Some(own.parse().unwrap()) };
-        SharedQuic::new(Some(&secret), 2).unwrap()
+        SharedQuic::new(Some(&secret), 2, None).unwrap()
     }
 
     fn packet(of: &Arc<SharedQuic>) -> Vec<u8> {
-        let id = WorkerIds { ids: Arc::clone(of.ids()), worker: 1 }.generate_cid();
+        let id = WorkerIds { ids: Arc::clone(of.ids()), worker: 1, others: Arc::default() }.generate_cid();
         [&[0x40][..], &id, &[0; 30]].concat()
     }
 
@@ -165,9 +265,9 @@ mod tests {
         let first = "10.0.0.1".parse().unwrap();
         two.set_replicas([first].into_iter());
         assert_eq!(two.owner_of(&packet_of_one), Owner::Replica(first));
-        assert!(two.is_replica("::ffff:10.0.0.1".parse().unwrap()));
+        assert!(two.others().has("::ffff:10.0.0.1".parse().unwrap()));
         two.set_replicas(std::iter::empty());
-        assert_eq!(two.owner_of(&packet_of_one), Owner::Nobody, "it is gone");
+        assert_eq!(two.owner_of(&packet_of_one), Owner::Replica(first), "it may be finishing");
         let after_restart = replica("secret", "10.0.0.1");
         assert!(matches!(after_restart.owner_of(&packet_of_one), Owner::Worker(_)));
         assert_eq!(replica("another", "10.0.0.1").owner_of(&packet_of_one), Owner::Nobody);

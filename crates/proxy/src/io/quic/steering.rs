@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use libc::{
     BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_IMM, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD,
@@ -18,28 +19,75 @@ use super::ids::{BLOCK_BYTES, HASH_SHIFT, ID_BYTES, Ids};
 use super::packet::MARK;
 use crate::io::sys;
 
-/// The sockets of each address: the numbers of their workers, in the order in which the kernel has them.
+/// The sockets of each address, in the order in which the kernel has them.
 #[derive(Default)]
-pub(super) struct Groups(HashMap<SocketAddr, Vec<u32>>);
+pub(super) struct Groups(HashMap<SocketAddr, Vec<Member>>);
+
+/// The socket of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Member {
+    worker: u32,
+    /// Its descriptor, for as long as the member is here; none until the worker has taken it over from the
+    /// process before.
+    number: Option<RawFd>,
+}
 
 impl Groups {
     /// Notes that a worker's socket has joined those of its address, and has the kernel use a filter for all
     /// of them.
     pub(super) fn join(&mut self, socket: &UdpSocket, worker: u32, ids: &Ids) -> io::Result<()> {
-        let order = self.0.entry(socket.local_addr()?).or_default();
-        order.push(worker);
+        let members = self.0.entry(socket.local_addr()?).or_default();
+        members.push(Member { worker, number: Some(socket.as_raw_fd()) });
+        let order: Vec<_> = members.iter().map(|member| member.worker).collect();
         if order.len() > 1
-            && let Err(error) = sys::attach_reuse_port_filter(socket, &program(ids, order))
+            && let Err(error) = sys::attach_reuse_port_filter(socket, &program(ids, &order))
         {
             tracing::debug!(%error, "the kernel selects no workers for QUIC; packets are handed over");
         }
         Ok(())
     }
 
+    /// Notes a socket that has joined the sockets of another process, whose filter stays in use.
+    pub(super) fn join_others(&mut self, socket: &UdpSocket, worker: u32) -> io::Result<()> {
+        let members = self.0.entry(socket.local_addr()?).or_default();
+        members.push(Member { worker, number: Some(socket.as_raw_fd()) });
+        Ok(())
+    }
+
+    /// Notes that a worker has taken its socket over from the process before, whose sockets belonged to
+    /// these workers. The filter of that process has the same keys, and stays in use.
+    pub(super) fn adopt(
+        &mut self,
+        socket: &UdpSocket,
+        worker: u32,
+        order: impl Iterator<Item = u32>,
+    ) -> io::Result<()> {
+        let members = self.0.entry(socket.local_addr()?).or_default();
+        if members.is_empty() {
+            members.extend(order.map(|worker| Member { worker, number: None }));
+        }
+        if let Some(member) = members.iter_mut().find(|member| member.worker == worker) {
+            member.number = Some(socket.as_raw_fd());
+        }
+        Ok(())
+    }
+
+    /// Copies of the sockets of all addresses where each worker has one, with the workers' numbers.
+    pub(super) fn copies(&self, workers: u32) -> io::Result<Vec<(u32, OwnedFd)>> {
+        let mut all = Vec::new();
+        for members in self.0.values().filter(|members| members.len() == workers as usize) {
+            let numbers: Option<Vec<_>> = members.iter().map(|member| member.number).collect();
+            for (member, number) in members.iter().zip(numbers.into_iter().flatten()) {
+                all.push((member.worker, sys::copy_descriptor(number)?));
+            }
+        }
+        Ok(all)
+    }
+
     /// Notes that a worker's socket is closed. The kernel puts the last one in its place.
     pub(super) fn leave(&mut self, address: SocketAddr, worker: u32) {
         let Some(order) = self.0.get_mut(&address) else { return };
-        if let Some(at) = order.iter().position(|one| *one == worker) {
+        if let Some(at) = order.iter().position(|one| one.worker == worker) {
             order.swap_remove(at);
         }
         if order.is_empty() {
@@ -143,7 +191,7 @@ mod tests {
             let sockets = sockets(&ids, order);
             let address = sockets[0].local_addr().unwrap();
             for (socket, worker) in sockets.iter().zip(order) {
-                let mut ids = WorkerIds { ids: Arc::clone(&ids), worker: *worker };
+                let mut ids = WorkerIds { ids: Arc::clone(&ids), worker: *worker, others: Arc::default() };
                 for first in [0x40, 0x5f, 0x00] {
                     for _ in 0..8 {
                         let packet = [&[first][..], &ids.generate_cid(), &[7; 30]].concat();
@@ -164,7 +212,7 @@ mod tests {
         let ids = ids(2);
         let sockets = sockets(&ids, &[0, 1]);
         let address = sockets[0].local_addr().unwrap();
-        let id = WorkerIds { ids, worker: 1 }.generate_cid();
+        let id = WorkerIds { ids, worker: 1, others: Arc::default() }.generate_cid();
         let long = [&[0xc0, 0, 0, 0, 1, ID_BYTES as u8][..], &id, &[0; 30]].concat();
         let forwarded = [&MARK[..], &[0; 100]].concat();
         for packet in [&long[..], &[0x40; 10], &forwarded] {
@@ -189,9 +237,10 @@ mod tests {
     fn a_group_follows_the_kernels_order() {
         let mut groups = Groups::default();
         let address = SocketAddr::from(([127, 0, 0, 1], 443));
-        groups.0.insert(address, vec![3, 0, 2, 1]);
+        let member = |worker| Member { worker, number: None };
+        groups.0.insert(address, [3, 0, 2, 1].map(member).to_vec());
         groups.leave(address, 3);
-        assert_eq!(groups.0[&address], [1, 0, 2]);
+        assert_eq!(groups.0[&address], [1, 0, 2].map(member));
         (0..3).for_each(|worker| groups.leave(address, worker));
         assert!(groups.0.is_empty());
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::Settings;
 use quinn_proto::{IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
+use super::congestion::Congestion;
 use super::shared::SharedQuic;
 use crate::io::tls::QuicConfigs;
 use crate::limits::{
@@ -35,6 +36,7 @@ pub(crate) fn server_config(
         .receive_window(VarInt::from_u32(HTTP2_CONNECTION_WINDOW_BYTES))
         .send_window(QUIC_UNACKNOWLEDGED_BYTES_MAX)
         .max_idle_timeout(IdleTimeout::try_from(idle_timeout(settings)).ok())
+        .congestion_controller_factory(Arc::new(Congestion))
         .datagram_receive_buffer_size(None);
     let mut config = ServerConfig::new(crypto, Arc::clone(&shared.keys.token) as _);
     config

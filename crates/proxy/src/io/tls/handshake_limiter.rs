@@ -3,36 +3,25 @@
 //!
 //! Between two turns the event loop polls the sockets and serves those that are ready.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::cell::Cell;
 
 use clock::Clock;
 use tokio::sync::Notify;
 
+use crate::io::line::Line;
 use crate::io::turn;
 use crate::limits::{GUARD_HANDSHAKES_PER_TICK, HANDSHAKES_MAX, HANDSHAKES_PER_TURN_MAX};
 
 /// The handshakes of a worker that are in progress, and the queue of those that wait for a costly step.
 #[derive(Default)]
 pub(crate) struct HandshakeLimiter {
-    queue: RefCell<VecDeque<Rc<Waiter>>>,
+    queue: Line,
     /// Wakes [`attend`](Self::attend) when the queue is no longer empty.
     joined: Notify,
     /// Number of handshakes in progress.
     inside: Cell<usize>,
     /// Costly steps that are left until the next tick; none where nobody counts them.
     left: Cell<Option<u32>>,
-}
-
-#[derive(Default)]
-struct Waiter {
-    waker: RefCell<Option<Waker>>,
-    may_pass: Cell<bool>,
-    /// The handshake was dropped while it waited.
-    is_gone: Cell<bool>,
 }
 
 /// A handshake in progress; it is counted until this is dropped.
@@ -48,11 +37,6 @@ impl HandshakeLimiter {
         Some(Entry(self))
     }
 
-    /// Number of handshakes in progress.
-    pub(crate) fn count(&self) -> usize {
-        self.inside.get()
-    }
-
     /// Lets waiting handshakes pass, a limited number in each turn of the event loop, in the order in which
     /// they came. It runs as long as it is polled.
     pub(crate) async fn attend(&self, clock: &Clock) {
@@ -62,7 +46,7 @@ impl HandshakeLimiter {
                     self.let_one_pass();
                 }
             }
-            if self.queue.borrow().is_empty() || self.is_used_up() {
+            if self.queue.is_empty() || self.is_used_up() {
                 self.joined.notified().await;
             } else {
                 // A task that yields runs again only after the event loop has polled its sockets.
@@ -89,13 +73,8 @@ impl HandshakeLimiter {
     }
 
     fn let_one_pass(&self) {
-        let next = std::iter::from_fn(|| self.queue.borrow_mut().pop_front()).find(|one| !one.is_gone.get());
-        if let Some(waiter) = next {
-            waiter.may_pass.set(true);
+        if self.queue.let_one_pass() {
             self.left.set(self.left.get().map(|left| left.saturating_sub(1)));
-            if let Some(waker) = waiter.waker.take() {
-                waker.wake();
-            }
         }
     }
 }
@@ -103,17 +82,9 @@ impl HandshakeLimiter {
 impl Entry<'_> {
     /// Waits for permission to take a costly step.
     pub(crate) async fn pass(&self) {
-        let waiting = Waiting(Rc::default());
-        self.0.queue.borrow_mut().push_back(Rc::clone(&waiting.0));
+        let permission = self.0.queue.join();
         self.0.joined.notify_one();
-        poll_fn(|cx| {
-            if waiting.0.may_pass.get() {
-                return Poll::Ready(());
-            }
-            *waiting.0.waker.borrow_mut() = Some(cx.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        permission.await;
     }
 }
 
@@ -123,19 +94,12 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// A position in the queue. It is skipped once it has been dropped.
-struct Waiting(Rc<Waiter>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.is_gone.set(true);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::pin::pin;
-    use std::task::Context;
+    use std::rc::Rc;
+    use std::task::{Context, Waker};
 
     use super::*;
     use crate::io::event_loop::EventLoop;

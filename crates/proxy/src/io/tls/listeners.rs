@@ -26,8 +26,11 @@ impl TlsListeners {
             let shared =
                 made.iter().find(|(_, configs)| configs.is_of(hosts)).map(|(_, one)| Arc::clone(one));
             let configs = shared.unwrap_or_else(|| {
-                let old = previous.and_then(|previous| previous.get(listener.id));
-                ServerConfigs::new(hosts, &snapshot.settings.tls, shared_tls, old)
+                let old = previous.and_then(|previous| previous.shared(listener.id));
+                let same = old.and_then(|old| old.of_same(hosts, &snapshot.settings.tls));
+                same.unwrap_or_else(|| {
+                    ServerConfigs::new(hosts, &snapshot.settings.tls, shared_tls, old.map(|old| &**old))
+                })
             });
             made.push((listener.id, configs));
         }
@@ -36,7 +39,11 @@ impl TlsListeners {
 
     /// The TLS configurations of a listener; none where it is gone, or has no TLS.
     pub(crate) fn get(&self, listener: ListenerId) -> Option<&ServerConfigs> {
-        self.0.iter().find(|(id, _)| *id == listener).map(|(_, configs)| &**configs)
+        self.shared(listener).map(|configs| &**configs)
+    }
+
+    fn shared(&self, listener: ListenerId) -> Option<&Arc<ServerConfigs>> {
+        self.0.iter().find(|(id, _)| *id == listener).map(|(_, configs)| configs)
     }
 
     /// The same for QUIC; none if the cryptography has no suite for it either.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use model::HostTls;
 use observe::Reason;
+use parking_lot::Mutex;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::crypto::{
     self, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, UnsupportedVersion,
@@ -55,6 +56,15 @@ enum Stage {
     /// The `ClientHello`, as far as it has come.
     Hello(Vec<u8>),
     Begun(Box<Begun>),
+    Complete(Complete),
+}
+
+/// The rest of a handshake that is complete: rustls's session, with its own keys and buffers, has been
+/// dropped.
+struct Complete {
+    /// The result, until it is taken.
+    client: Mutex<Option<Box<ClientTls>>>,
+    next_secrets: Option<Secrets>,
 }
 
 /// A handshake with a selected host.
@@ -151,7 +161,7 @@ impl QuicSession {
     fn begun(&self) -> Option<&Begun> {
         match &self.stage {
             Stage::Begun(begun) => Some(begun),
-            Stage::Hello(_) => None,
+            Stage::Hello(_) | Stage::Complete(_) => None,
         }
     }
 
@@ -198,9 +208,25 @@ impl QuicSession {
         self.stage = Stage::Begun(begun);
         Ok(())
     }
+
+    /// Drops rustls's session once the handshake is complete and all of it has been written: no message of
+    /// TLS may follow from a client, and only the secrets of later keys are needed.
+    fn complete(&mut self) {
+        let Stage::Begun(begun) = &mut self.stage else { return };
+        if !begun.connection.is_handshaking() {
+            let client = Mutex::new(Some(begun.client_tls()));
+            let next_secrets = begun.next_secrets.take();
+            self.stage = Stage::Complete(Complete { client, next_secrets });
+        }
+    }
 }
 
 impl Begun {
+    fn client_tls(&self) -> Box<ClientTls> {
+        let selection = Selection { server_config: &self.server_config, host: self.host.as_ref() };
+        Box::new(ClientTls::new(&self.connection, self.server_name.clone(), selection))
+    }
+
     fn has_early_keys(&self) -> bool {
         self.takes_early_data && self.connection.zero_rtt_keys().is_some()
     }
@@ -222,12 +248,15 @@ impl crypto::Session for QuicSession {
         }
     }
 
-    /// A [`ClientTls`] once the handshake is complete, or the client's early data is taken.
+    /// A [`ClientTls`] once the handshake is complete, or the client's early data is taken. It is there once
+    /// after the handshake.
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let begun =
-            self.begun().filter(|begun| !begun.connection.is_handshaking() || begun.has_early_keys())?;
-        let selection = Selection { server_config: &begun.server_config, host: begun.host.as_ref() };
-        Some(Box::new(ClientTls::new(&begun.connection, begun.server_name.clone(), selection)))
+        match &self.stage {
+            Stage::Hello(_) => None,
+            Stage::Begun(begun) if begun.connection.is_handshaking() && !begun.has_early_keys() => None,
+            Stage::Begun(begun) => Some(begun.client_tls()),
+            Stage::Complete(complete) => Some(complete.client.lock().take()?),
+        }
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
@@ -244,7 +273,11 @@ impl crypto::Session for QuicSession {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.begun().is_none_or(|begun| begun.connection.is_handshaking())
+        match &self.stage {
+            Stage::Hello(_) => true,
+            Stage::Begun(begun) => begun.connection.is_handshaking(),
+            Stage::Complete(_) => false,
+        }
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
@@ -254,6 +287,9 @@ impl crypto::Session for QuicSession {
                 self.begin()?;
             }
             Stage::Begun(begun) => begun.read(bytes)?,
+            Stage::Complete(_) => {
+                return Err(fault(AlertDescription::UnexpectedMessage, "a message after the handshake"));
+            }
         }
         let Stage::Begun(begun) = &mut self.stage else { return Ok(false) };
         let is_complete = !begun.connection.is_handshaking();
@@ -268,7 +304,11 @@ impl crypto::Session for QuicSession {
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
         let Stage::Begun(begun) = &mut self.stage else { return None };
-        let keys = match begun.connection.write_hs(out)? {
+        let Some(change) = begun.connection.write_hs(out) else {
+            self.complete();
+            return None;
+        };
+        let keys = match change {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
                 begun.next_secrets = Some(next);
@@ -282,8 +322,12 @@ impl crypto::Session for QuicSession {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let Stage::Begun(begun) = &mut self.stage else { return None };
-        let keys = begun.next_secrets.as_mut()?.next_packet_keys();
+        let secrets = match &mut self.stage {
+            Stage::Hello(_) => return None,
+            Stage::Begun(begun) => begun.next_secrets.as_mut()?,
+            Stage::Complete(complete) => complete.next_secrets.as_mut()?,
+        };
+        let keys = secrets.next_packet_keys();
         Some(KeyPair { local: Box::new(keys.local), remote: Box::new(keys.remote) })
     }
 

@@ -123,6 +123,12 @@ impl SharedTls {
 }
 
 impl ServerConfigs {
+    /// The configurations of the same hosts with the same settings, which need not be made again.
+    pub(super) fn of_same(self: &Arc<Self>, hosts: &Arc<Hosts>, settings: &TlsSettings) -> Option<Arc<Self>> {
+        let is_same = self.is_of(hosts) && self.profile.settings == *settings;
+        is_same.then(|| Arc::clone(self))
+    }
+
     /// Unchanged configurations of the previous generation are reused.
     pub(crate) fn new(
         hosts: &Arc<Hosts>,

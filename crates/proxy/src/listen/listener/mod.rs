@@ -139,7 +139,7 @@ impl Listeners {
         }
     }
 
-    /// Accepts no more, and leaves the sockets of TCP to the process that has taken them over.
+    /// Accepts no more, and leaves the sockets of TCP and QUIC to the process that has taken them over.
     pub(crate) fn let_go(&self) {
         for port in self.ports.borrow_mut().values_mut() {
             port.is_wanted = false;
@@ -222,12 +222,13 @@ impl Port {
         }
     }
 
-    /// Accepts no more, and leaves what waits in the queue of a TCP port to another process.
+    /// Accepts no more, and leaves what waits in the queue of a TCP port, and QUIC, to another process.
     fn let_go(&mut self) {
         if let Some(Opened::Tcp(acceptors)) = &self.opened {
             acceptors.iter().for_each(Acceptor::let_go);
             self.opened = None;
         }
+        self.http3.hand_over();
         self.close();
     }
 

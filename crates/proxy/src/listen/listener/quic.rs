@@ -99,6 +99,11 @@ impl Http3 {
         self.endpoints.iter().for_each(|endpoint| endpoint.close());
     }
 
+    /// Leaves the sockets and new connections to the process that replaces this one.
+    pub(super) fn hand_over(&self) {
+        self.endpoints.iter().for_each(|endpoint| endpoint.let_go());
+    }
+
     /// Leaves the sockets to their connections: others are opened in their place.
     pub(super) fn let_go(&mut self) {
         self.close();

@@ -18,7 +18,7 @@ fn buffered() -> Transfer {
 }
 
 fn buffering(forward: &mut Forward) {
-    forward.transfer = buffered();
+    forward.transfer = buffered().into();
 }
 
 fn world(upstream: &Upstream, change: impl FnOnce(&mut Forward)) -> World {
@@ -157,7 +157,7 @@ fn a_post_is_sent_again_by_the_rules_only() {
             forward(model, |forward| {
                 buffering(forward);
                 let on = RetryOn { non_idempotent, ..RetryOn::default() };
-                forward.retry = RetryPolicy { on, ..RetryPolicy::default() };
+                forward.retry = RetryPolicy { on, ..RetryPolicy::default() }.into();
             });
         });
         let mut client = world.http_client();

@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use h2::Reason;
-use testkit::{Connection, Ending, H2Client, Upstream};
+use testkit::{Connection, Ending, H2Client, H2Upstream, Upstream};
 
-use super::forward;
+use super::{GET, forward, sessions};
 use crate::world::World;
 
 /// More than the buffers of both ends and the kernel hold.
 const LONG: usize = 8 << 20;
+/// More than the window of a stream.
+const MORE: usize = 200 << 10;
 
 fn refusing() -> World {
     World::http(&[], |model| forward(model, |forward| forward.body_bytes_max = Some(1)))
@@ -60,6 +62,42 @@ fn an_endpoint_s_early_answer_reaches_such_a_client() {
         }
         assert_eq!(client.read_response().status, 403);
     }
+}
+
+#[test]
+fn a_connection_that_was_to_stay_open_does_so_after_an_early_answer() {
+    let upstream = H2Upstream::clear();
+    let world = sessions::world_with(upstream.address(), |_| ());
+    let chunked = ("Transfer-Encoding: chunked", "5\r\nbegin\r\n", "4\r\nrest\r\n0\r\n\r\n");
+    let by_length = ("Content-Length: 9", "begin", "rest");
+    for (framing, begin, rest) in [chunked, by_length] {
+        let mut client = world.http_client();
+        client.send(format!("POST /a HTTP/1.1\r\nHost: web.test\r\n{framing}\r\n\r\n{begin}"));
+        upstream.accept_request().answer(200, &[], b"early");
+        let response = client.read_response();
+        assert_eq!(response.said(), (200, "early"));
+        assert_eq!(response.header("Connection"), None);
+        client.send(format!("{rest}{GET}"));
+        upstream.accept_request().answer(200, &[], b"next");
+        assert_eq!(client.read_response().said(), (200, "next"));
+    }
+    // More than is kept for another try, of which the endpoint reads nothing.
+    let mut client = world.http_client();
+    client.send(format!("POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: {MORE}\r\n\r\n"));
+    let mut peer = upstream.accept_request();
+    client.send(vec![b'x'; MORE - 1]);
+    peer.answer(200, &[], b"early");
+    assert_eq!(client.read_response().said(), (200, "early"));
+    client.send(format!("x{GET}"));
+    upstream.accept_request().answer(200, &[], b"next");
+    assert_eq!(client.read_response().said(), (200, "next"));
+    // One whose body does not end.
+    let mut client = world.http_client();
+    client.send(format!("POST /a HTTP/1.1\r\nHost: web.test\r\nContent-Length: {LONG}\r\n\r\nx"));
+    upstream.accept_request().answer(200, &[], b"early");
+    assert_eq!(client.read_response().said(), (200, "early"));
+    client.shutdown_write();
+    assert_eq!(client.ending(), Ending::Closed);
 }
 
 #[test]

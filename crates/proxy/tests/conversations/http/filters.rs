@@ -267,12 +267,12 @@ fn a_wider_host_takes_what_the_host_itself_does_not() {
         let suffix = HostName::parse_with_suffix("*.test").unwrap();
         web(model, |host| {
             host.routes = vec![answers("/own", "own")];
-            host.wider = Some(suffix.clone());
+            host.wider = Some(Box::new(suffix.clone()));
         });
         let wide = model::Host {
             name: suffix,
             routes: vec![answers("/own", "wide own"), answers("/wide", "wide")],
-            wider: Some(HostName::Any),
+            wider: Some(Box::new(HostName::Any)),
             ..host("wide.test")
         };
         let any =

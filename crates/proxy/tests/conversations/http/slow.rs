@@ -71,7 +71,7 @@ fn a_body_that_trickles_in_is_cut_off_whether_it_is_read_whole_or_passed_on() {
         let world = World::http(&[upstream.address()], |model| {
             sending(model);
             if is_read_whole {
-                forward(model, |forward| forward.transfer = buffered());
+                forward(model, |forward| forward.transfer = buffered().into());
             }
         });
         let mut client = world.http_client();

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use adversary::hello::client_hello;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use testkit::frames::{flag, frame, head, header_block, kind, settings_payload};
 
 use super::quic::Way;
@@ -60,6 +62,14 @@ pub(super) static ATTACKERS: &[Attacker] = &[
     },
     attacker("http1-statuses", Port::Http, |round| get(&format!("/status/{}", 200 + round % 800))),
     Attacker { pace: BRISKLY, ..attacker("bad-tokens", Port::Http, |_| bad_tokens()) },
+    // As many requests of that length that need no token, for comparison.
+    Attacker { pace: BRISKLY, ..attacker("no-tokens", Port::Http, |_| no_tokens()) },
+    // 200 a second, all attackers together.
+    Attacker {
+        pace: Duration::from_secs(5),
+        ..attacker("wrong-passwords", Port::Http, |_| wrong_password())
+    },
+    Attacker { pace: BRISKLY, connections: 100, ..attacker("mirrors-hang", Port::Http, |_| mirrored()) },
     attacker("http2-pings", Port::Http, |round| {
         opened(round, || frame(kind::PING, flag::NONE, 0, &[0; 8]).repeat(10))
     }),
@@ -88,6 +98,7 @@ pub(super) static ATTACKERS: &[Attacker] = &[
     quic("quic-unfinished", Way::Unfinished),
     quic("quic-qpack", Way::Qpack),
     quic("quic-addresses", Way::Addresses),
+    quic("quic-optimistic-acks", Way::OptimisticAcks),
     Attacker { pace: BRISKLY, ..attacker("udp-senders", Port::Udp, |_| b"?".to_vec()) },
 ];
 
@@ -118,6 +129,25 @@ fn bad_tokens() -> Vec<u8> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let token = wrongly_signed(NUMBER.fetch_add(1, Ordering::Relaxed));
     format!("GET /0 HTTP/1.1\r\nHost: guarded.test\r\nAuthorization: Bearer {token}\r\n\r\n").into_bytes()
+}
+
+/// The same requests for a host that does not exist.
+fn no_tokens() -> Vec<u8> {
+    let token = wrongly_signed(0);
+    format!("GET /0 HTTP/1.1\r\nHost: nowhere.test\r\nAuthorization: Bearer {token}\r\n\r\n").into_bytes()
+}
+
+/// A request with a password that no request had before.
+fn wrong_password() -> Vec<u8> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let text = format!("alice:wrong-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let encoded = STANDARD.encode(text);
+    format!("GET /0 HTTP/1.1\r\nHost: members.test\r\nAuthorization: Basic {encoded}\r\n\r\n").into_bytes()
+}
+
+/// A request of which a copy goes where nobody answers.
+fn mirrored() -> Vec<u8> {
+    b"GET /0 HTTP/1.1\r\nHost: mirrored.test\r\n\r\n".to_vec()
 }
 
 // === HTTP/2 ===

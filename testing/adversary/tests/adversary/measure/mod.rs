@@ -5,8 +5,9 @@
 
 mod attackers;
 mod crowd;
+mod optimist;
 mod page;
-mod quic;
+pub(crate) mod quic;
 mod stage;
 
 use std::process::ExitCode;

@@ -7,20 +7,23 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, VarInt,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint,
+    EndpointConfig, Event, ReadError, VarInt,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testkit::{TlsClient, h3_head};
 
 use super::attackers::Attacker;
+use super::optimist::Optimist;
 
 /// The behaviour of an attacker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// First packets, each from an address of its own that never answers.
     ForgedAddresses,
     /// A first packet, and one that shows that the address is right where the server asks for that; no more.
@@ -33,12 +36,16 @@ pub(super) enum Way {
     Qpack,
     /// Another address of the client in each round.
     Addresses,
+    /// Long downloads, of which more is acknowledged than has come.
+    OptimisticAcks,
 }
 
 /// First packets that a thread sends between two pauses.
 const INITIALS_AT_ONCE: u16 = 16;
 const RESETS_EACH: usize = 10;
 const INSTRUCTIONS_EACH: usize = 1000;
+/// Longest wait for a packet.
+const WAIT_MAX: Duration = Duration::from_millis(100);
 
 const REQUEST_CANCELLED: u32 = 0x10c;
 /// The stream types of control and of QPACK's encoder (RFC 9114 section 6.2.1, RFC 9204 section 4.2), the
@@ -50,15 +57,21 @@ const SET_CAPACITY: [u8; 3] = [0x3f, 0xe1, 0x1f];
 const INSERT: [u8; 4] = [0x41, b'a', 0x01, b'b'];
 
 /// A connection with its own socket.
-struct Client {
+pub(crate) struct Client {
     socket: UdpSocket,
     endpoint: Endpoint,
     handle: ConnectionHandle,
     connection: Connection,
     is_open: bool,
     encoder: Option<quinn_proto::StreamId>,
+    /// The stream of a download.
+    download: Option<quinn_proto::StreamId>,
+    lost: Option<ConnectionError>,
     round: u32,
 }
+
+/// Packets that an optimistic client acknowledges and that have not come.
+const AHEAD: u64 = 4;
 
 /// Attacks until it is over; the number of connections that were begun is added to `connections`.
 pub(super) fn attack(
@@ -69,9 +82,7 @@ pub(super) fn attack(
     is_over: &AtomicBool,
     connections: &AtomicU64,
 ) {
-    let tls = TlsClient::new("web.test").alpn(&["h3"]).only_13();
-    let crypto = QuicClientConfig::try_from(tls.config()).expect("a suite for Initial packets");
-    let config = ClientConfig::new(Arc::new(crypto));
+    let config = client_config((way == Way::OptimisticAcks).then_some(AHEAD));
     if way == Way::ForgedAddresses {
         return forge(&config, attacker, address, thread, is_over, connections);
     }
@@ -89,6 +100,16 @@ pub(super) fn attack(
             }
         }
         thread::sleep(attacker.pace);
+    }
+}
+
+/// A client's configuration. With `ahead`, it acknowledges so many packets more than have come.
+pub(crate) fn client_config(ahead: Option<u64>) -> ClientConfig {
+    let tls = TlsClient::new("web.test").alpn(&["h3"]).only_13();
+    let crypto = Arc::new(QuicClientConfig::try_from(tls.config()).expect("a suite for Initial packets"));
+    match ahead {
+        Some(ahead) => ClientConfig::new(Arc::new(Optimist { inner: crypto, ahead })),
+        None => ClientConfig::new(crypto),
     }
 }
 
@@ -116,17 +137,27 @@ fn forge(
 }
 
 impl Client {
-    fn begin(config: &ClientConfig, address: SocketAddr, source: Ipv4Addr) -> Option<Client> {
+    pub(crate) fn begin(config: &ClientConfig, address: SocketAddr, source: Ipv4Addr) -> Option<Client> {
         let socket = UdpSocket::bind((source, 0)).ok()?;
         socket.set_nonblocking(true).ok()?;
         let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, false, None);
         let (handle, connection) =
             endpoint.connect(Instant::now(), config.clone(), address, "web.test").ok()?;
-        Some(Client { socket, endpoint, handle, connection, is_open: false, encoder: None, round: 0 })
+        Some(Client {
+            socket,
+            endpoint,
+            handle,
+            connection,
+            is_open: false,
+            encoder: None,
+            download: None,
+            lost: None,
+            round: 0,
+        })
     }
 
     /// Receives, does what belongs to a round, and sends; `None` when the connection has ended.
-    fn act(&mut self, way: Way, packet: &mut [u8]) -> Option<()> {
+    pub(crate) fn act(&mut self, way: Way, packet: &mut [u8]) -> Option<()> {
         self.receive(way, packet);
         if self.connection.poll_timeout().is_some_and(|due| due <= Instant::now()) {
             self.connection.handle_timeout(Instant::now());
@@ -142,7 +173,10 @@ impl Client {
                     self.is_open = true;
                     self.send_uni(&CONTROL);
                 }
-                Event::ConnectionLost { .. } => return None,
+                Event::ConnectionLost { reason } => {
+                    self.lost = Some(reason);
+                    return None;
+                }
                 _ => {}
             }
         }
@@ -152,6 +186,19 @@ impl Client {
         }
         self.transmit();
         Some(())
+    }
+
+    /// Why the connection has ended.
+    pub(crate) fn lost(&self) -> Option<&ConnectionError> {
+        self.lost.as_ref()
+    }
+
+    /// Waits for a packet, or for the next timer.
+    pub(crate) fn await_packet(&mut self) {
+        let due = self.connection.poll_timeout().map(|due| due.saturating_duration_since(Instant::now()));
+        let timeout = due.unwrap_or(WAIT_MAX).clamp(Duration::from_millis(1), WAIT_MAX);
+        let timeout = Timespec::try_from(timeout).expect("a short time");
+        let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout));
     }
 
     fn receive(&mut self, way: Way, packet: &mut [u8]) {
@@ -182,7 +229,7 @@ impl Client {
                 let code = VarInt::from_u32(REQUEST_CANCELLED);
                 for _ in 0..RESETS_EACH {
                     let Some(id) = self.connection.streams().open(Dir::Bi) else { break };
-                    let _ = self.connection.send_stream(id).write(&request());
+                    let _ = self.connection.send_stream(id).write(&request("/1k"));
                     // It is on its way before it is given up.
                     self.transmit();
                     let _ = self.connection.send_stream(id).reset(code);
@@ -190,7 +237,7 @@ impl Client {
                 }
             }
             Way::Unfinished => {
-                let request = request();
+                let request = request("/1k");
                 while let Some(id) = self.connection.streams().open(Dir::Bi) {
                     let _ = self.connection.send_stream(id).write(&request[..request.len() - 1]);
                 }
@@ -203,6 +250,7 @@ impl Client {
                 let instructions = INSERT.repeat(INSTRUCTIONS_EACH);
                 let _ = self.connection.send_stream(self.encoder?).write(&instructions);
             }
+            Way::OptimisticAcks => self.download(),
             Way::Addresses => {
                 let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
                 socket.set_nonblocking(true).ok()?;
@@ -211,6 +259,32 @@ impl Client {
             }
         }
         Some(())
+    }
+
+    /// Goes on with a download, or begins another one.
+    fn download(&mut self) {
+        let Some(id) = self.download else {
+            self.download = self.connection.streams().open(Dir::Bi);
+            if let Some(id) = self.download {
+                let mut stream = self.connection.send_stream(id);
+                let _ = stream.write(&request("/1m"));
+                let _ = stream.finish();
+            }
+            return;
+        };
+        let mut stream = self.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(false) else { return self.download = None };
+        let is_over = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(_)) => {}
+                Ok(None) | Err(ReadError::Reset(_)) => break true,
+                Err(ReadError::Blocked) => break false,
+            }
+        };
+        let _ = chunks.finalize();
+        if is_over {
+            self.download = None;
+        }
     }
 
     fn send_uni(&mut self, bytes: &[u8]) -> Option<quinn_proto::StreamId> {
@@ -238,11 +312,11 @@ impl Drop for Client {
     }
 }
 
-fn request() -> Vec<u8> {
+fn request(path: &str) -> Vec<u8> {
     h3_head(&[
         (b":method", b"GET"),
         (b":scheme", b"https"),
         (b":authority", b"evil.test"),
-        (b":path", b"/1k"),
+        (b":path", path.as_bytes()),
     ])
 }

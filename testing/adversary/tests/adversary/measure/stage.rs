@@ -1,7 +1,7 @@
 //! The proxy, an endpoint, and others who ask.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use testkit::{Forebay, Port, UdpEcho};
 use crate::tokens::{ISSUERS, key_set};
 
 const CONNECTIONS: &str = "64";
+/// A user whose password has a hash by bcrypt with cost 10.
+const USERS: &str = "alice:$2b$10$abcdefghijklmnopqrstuuKAgiTP38SAMCUosacFdrijE3Ama966u\n";
 
 /// All that runs while it is measured.
 pub(super) struct Stage {
@@ -23,6 +25,8 @@ pub(super) struct Stage {
     rate: u32,
     _payload: Payload,
     _echo: UdpEcho,
+    /// The kernel accepts connections for it, and nobody answers.
+    _hanging: TcpListener,
 }
 
 /// Results of the other clients.
@@ -48,7 +52,8 @@ struct Payload {
 
 impl Stage {
     /// Host `web.test` for others, `evil.test` for what attackers ask of the same endpoint, `guarded.test`
-    /// for which a token is needed, and a UDP service.
+    /// for which a token is needed, `members.test` for a password, `mirrored.test` whose requests are copied
+    /// to a target that hangs, and a UDP service.
     pub(super) fn set(rate: u32, http3: bool) -> Result<Self> {
         let payload = Payload::start()?;
         let udp = Port::udp();
@@ -59,6 +64,17 @@ impl Stage {
             .path("guarded.test", "Prefix", "/", "evil")
             .annotation("forebay.io/auth-jwt", ISSUERS)
             .document();
+        let members = Ingress::new("members")
+            .path("members.test", "Prefix", "/", "evil")
+            .annotation("auth-type", "basic")
+            .annotation("auth-secret", "users")
+            .document();
+        let hanging = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+        let mirrored = Ingress::new("mirrored")
+            .path("mirrored.test", "Prefix", "/", "evil")
+            .annotation("mirror-target", "http://hanging.default.svc.cluster.local/")
+            .document()
+            + &service("hanging", &[hanging.local_addr()?]);
         let echoing =
             service("echo", &[echo.address()]).replace("\"port\":", "\"protocol\": \"UDP\", \"port\":");
         let forebay = binary::setup()
@@ -71,10 +87,13 @@ impl Stage {
             .manifest("evil.yaml", evil)
             .manifest("guarded.yaml", guarded)
             .manifest("keys.yaml", secret("jwks", "Opaque", &[("jwks.json", &key_set())]))
+            .manifest("members.yaml", members)
+            .manifest("users.yaml", secret("users", "Opaque", &[("auth", USERS)]))
+            .manifest("mirrored.yaml", mirrored)
             .manifest("echo.yaml", echoing)
             .manifest("udp.yaml", config_map("udp", &[(&udp.number().to_string(), "default/echo:80")]))
             .start();
-        Ok(Self { forebay, udp, rate, _payload: payload, _echo: echo })
+        Ok(Self { forebay, udp, rate, _payload: payload, _echo: echo, _hanging: hanging })
     }
 
     /// Has others ask for a while; what they saw, and the microseconds of CPU time that a request cost the

@@ -1,0 +1,21 @@
+//! The Services whose endpoints have active health checks: Events about endpoints regard them.
+
+use std::collections::BTreeMap;
+
+use model::Clusters;
+
+use crate::index::Index;
+use crate::names::NsName;
+
+/// The uids of these Services. Those that the API server does not know have none, and no Events.
+pub(super) fn services(clusters: &Clusters, index: &Index) -> BTreeMap<NsName, String> {
+    let checked = clusters.iter().filter(|(_, cluster)| cluster.health_check.is_some());
+    let uid = |identity: &str| {
+        let (service, _) = identity.rsplit_once(':')?;
+        let (namespace, name) = service.split_once('/')?;
+        let name = NsName::new(namespace, name);
+        let uid = index.services.get(&name)?.metadata.uid.clone()?;
+        Some((name, uid))
+    };
+    checked.filter_map(|(_, cluster)| uid(&cluster.identity)).collect()
+}

@@ -1,0 +1,67 @@
+//! Several replicas that know each other, on addresses of their own.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use tempfile::TempDir;
+use testkit::manifest::service;
+use testkit::{Forebay, Setup};
+
+const SECRET: &str = "a secret that all replicas have, and nobody else";
+
+/// Replicas on the addresses 127.0.0.1, 127.0.0.2 and so on.
+pub(crate) struct Replicas {
+    pub(crate) all: Vec<Forebay>,
+    _folder: TempDir,
+}
+
+impl Replicas {
+    /// So many replicas, each of a setup that is made for its number and a folder of its own.
+    pub(crate) fn start(count: u8, setup: impl Fn(&Path) -> Setup) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, SECRET).expect("a file");
+        let start = |number| {
+            let own = folder.path().join(format!("replica-{number}"));
+            std::fs::create_dir(&own).expect("a folder");
+            let arguments = [
+                format!("--replicas-secret={}", secret.display()),
+                format!("--replica-address={}", address(number)),
+                // As from a Pod: what comes from another address is no replica's.
+                format!("--upstream-source-address={}", address(number)),
+                "--replicas-service=default/forebay".to_owned(),
+            ];
+            setup(&own).manifest("forebay.yaml", service("forebay", &[])).arguments(arguments).start()
+        };
+        let replicas = Self { all: (0..count).map(start).collect(), _folder: folder };
+        replicas.introduce();
+        replicas
+    }
+
+    /// Ends the last replica, and tells the others.
+    pub(crate) fn end_last(&mut self) {
+        self.all.pop();
+        self.introduce();
+    }
+
+    /// Tells all replicas who the replicas are.
+    fn introduce(&self) {
+        let at = |(number, one): (usize, &Forebay)| {
+            SocketAddr::from((address(u8::try_from(number).expect("few replicas")), one.address().port()))
+        };
+        let addresses: Vec<_> = self.all.iter().enumerate().map(at).collect();
+        for one in &self.all {
+            let before = one.configuration()["generation"].as_u64();
+            one.replace("forebay.yaml", &service("forebay", &addresses));
+            one.await_that("the replicas to be known", || {
+                let configuration = one.configuration();
+                configuration["generation"].as_u64() > before
+                    && configuration["generation"] == configuration["acknowledged"]
+            });
+        }
+    }
+}
+
+fn address(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 0, 1 + number)
+}

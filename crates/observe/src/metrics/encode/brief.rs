@@ -1,0 +1,419 @@
+//! The page of metrics for the flight recorder: what the doctor's checks and whoever looks at the past need.
+//! Its length hardly depends on how many routes and endpoints there are: the busiest have lines of their own,
+//! and the others are added up.
+//!
+//! The series that `/metrics` has too have the same names, with fewer labels. Those that begin with
+//! `forebay_record_` are in records only: their buckets are not cumulative, so that few numbers change.
+//!
+//! Never in here: paths of routes, and whatever a request said.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::super::fine;
+use super::super::names::{self, Metric};
+use super::super::registry::{Process, Registry};
+use super::super::series::Series;
+use super::super::upstream::{ENDPOINT_METRICS, Failure, Totals};
+use super::super::view::EndpointTotals;
+use super::super::worker_cells::{CLASSES, WorkerCells};
+use super::super::{Counter, lock};
+use super::{GoFloat, Page, labels, push_label, sum};
+use crate::Reason;
+
+/// Routes that have lines of their own, and those among them whose times have too.
+const ROUTES: usize = 50;
+const ROUTES_WITH_TIMES: usize = 10;
+
+/// Endpoints that have lines of their own.
+const ENDPOINTS: usize = 64;
+
+/// TCP and UDP services that are written.
+const STREAMS: usize = 32;
+
+/// Pages after which the busiest are chosen anew, and new series are noticed.
+const CHOSEN_FOR: u32 = 6;
+
+/// The metrics of endpoints that are written.
+const OF_ENDPOINTS: [&Metric; 8] = [
+    &names::UPSTREAM_OPENED,
+    &names::UPSTREAM_REUSED,
+    &names::UPSTREAM_REGRETTED,
+    &names::UPSTREAM_REQUESTS,
+    &names::UPSTREAM_SERVER_ERRORS,
+    &names::UPSTREAM_IDLE,
+    &names::OVERLOAD_EJECTED,
+    &names::OVERLOAD_EJECTIONS,
+];
+
+/// Writes pages one after the other, and remembers what is busy.
+#[derive(Debug, Default)]
+pub struct BriefReader {
+    /// Pages until the busiest are chosen anew.
+    left: u32,
+    series: Vec<Arc<Series>>,
+    /// Requests of each route at the last choice, by a hash of its name.
+    before: HashMap<u64, u64>,
+    routes: Vec<Route>,
+    /// The route of each label that a series of one of the busiest has, by the label's address.
+    of_labels: HashMap<usize, usize>,
+    endpoints: HashMap<SocketAddr, u64>,
+    busy_endpoints: Vec<SocketAddr>,
+}
+
+/// A namespace, an Ingress and a Service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Route([String; 3]);
+
+/// The counts of a route.
+#[derive(Clone, Copy)]
+struct Counts {
+    classes: [u64; CLASSES],
+    times: [u64; fine::BUCKETS],
+    nanoseconds: u64,
+}
+
+impl Registry {
+    /// Appends the page of the flight recorder. Returns all endpoints that workers know, by address.
+    pub fn encode_brief(
+        &self,
+        reader: &mut BriefReader,
+        process: &Process,
+        out: &mut String,
+    ) -> Vec<(SocketAddr, EndpointTotals)> {
+        let workers = lock(&self.workers).clone();
+        if reader.left == 0 {
+            reader.choose(&workers);
+            reader.left = CHOSEN_FOR;
+        }
+        reader.left -= 1;
+        let mut page = Page { out, controller: self.controller_labels(), is_brief: true };
+        super::encode_process(&workers, process, &mut page);
+        self.encode_state(&workers, &mut page);
+        self.encode_totals(reader, &mut page);
+        self.encode_routes(reader, &mut page);
+        let endpoints = self.endpoint_totals();
+        self.encode_busy_endpoints(reader, &endpoints, &mut page);
+        self.encode_streams(&mut page, STREAMS);
+        endpoints.iter().map(|(address, totals)| (*address, EndpointTotals::of(totals))).collect()
+    }
+
+    fn encode_state(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
+        for (severity, reason, number) in &*lock(&self.problems) {
+            page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
+        }
+        self.encode_endings(page);
+        for reason in Reason::ALL {
+            let labels = labels(&[("side", reason.side().name()), ("reason", reason.name())]);
+            page.sample(names::FAULTS.name, &labels, sum(workers, |worker| worker.reason(*reason)));
+        }
+        super::encode_handshakes(workers, page);
+        let count = |counter: Counter| sum(workers, |worker| worker.counter(counter));
+        for (metric, counter) in [
+            (&names::SERIES_DROPPED, Counter::SeriesDropped),
+            (&names::MIRRORS_DROPPED, Counter::MirrorsDropped),
+            (&names::FALLBACKS, Counter::Fallbacks),
+        ] {
+            page.sample(metric.name, "", count(counter));
+        }
+        super::cache::encode_replicas(workers, page);
+        self.encode_cache_size(page);
+        self.encode_abuse(page, count);
+        self.encode_guard(workers, page);
+    }
+
+    /// Requests by class and time, and responses of endpoints in the buckets of `/metrics`.
+    fn encode_totals(&self, reader: &BriefReader, page: &mut Page<'_>) {
+        let served = self.served();
+        for (class, count) in served.classes.iter().enumerate() {
+            page.sample(CLASS, &labels(&[("class", &class_name(class))]), count);
+        }
+        for (name, times) in [(TIMES, &served.requests), (RESPONSE_TIMES, &served.responses)] {
+            for (bound, count) in bounds().zip(times) {
+                page.sample(name, &labels(&[("below", &bound)]), count);
+            }
+        }
+        let histogram = &self.layout.response_duration;
+        let mut cells = vec![0; self.layout.cells];
+        let range = histogram.cells();
+        for series in &reader.series {
+            let own = cells[range.clone()].iter_mut().zip(&series.cells[range.clone()]);
+            own.for_each(|(total, cell)| *total += cell.get());
+        }
+        let name = histogram.metric.name;
+        let mut below = 0;
+        let bounds = histogram.bounds.iter().map(|bound| GoFloat(*bound).to_string());
+        for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(histogram.buckets(&cells)) {
+            below += count;
+            page.sample(&format!("{name}_bucket"), &labels(&[("le", &bound)]), below);
+        }
+        page.sample(&format!("{name}_count"), "", below);
+    }
+
+    fn encode_routes(&self, reader: &BriefReader, page: &mut Page<'_>) {
+        let none = Counts { classes: [0; CLASSES], times: [0; fine::BUCKETS], nanoseconds: 0 };
+        let mut counts = vec![none; reader.routes.len()];
+        for series in &reader.series {
+            let Some(route) = series.labels_address().and_then(|at| reader.of_labels.get(&at)) else {
+                continue;
+            };
+            counts[*route].add(series, self.layout.request_duration.sum_cell());
+        }
+        for (at, (route, counts)) in reader.routes.iter().zip(&counts).enumerate() {
+            let [namespace, ingress, service] = &route.0;
+            let of = labels(&[("namespace", namespace), ("ingress", ingress), ("service", service)]);
+            for (class, count) in counts.classes.iter().enumerate() {
+                let mut labels = of.clone();
+                push_label(&mut labels, "class", &class_name(class));
+                page.sample(ROUTE_CLASS, &labels, count);
+            }
+            page.sample(ROUTE_MILLISECONDS, &of, counts.nanoseconds / 1_000_000);
+            let times = if at < ROUTES_WITH_TIMES { &counts.times[..] } else { &[] };
+            for (bound, count) in bounds().zip(times) {
+                let mut labels = of.clone();
+                push_label(&mut labels, "below", &bound);
+                page.sample(ROUTE_TIMES, &labels, count);
+            }
+        }
+    }
+
+    fn encode_busy_endpoints(
+        &self,
+        reader: &mut BriefReader,
+        endpoints: &[(SocketAddr, Totals)],
+        page: &mut Page<'_>,
+    ) {
+        let ports = lock(&self.upstreams).all_ports();
+        if reader.left + 1 == CHOSEN_FOR {
+            reader.choose_endpoints(endpoints);
+        }
+        let is_busy = |address: &SocketAddr| reader.busy_endpoints.binary_search(address).is_ok();
+        let (busy, rest): (Vec<_>, Vec<_>) = endpoints.iter().partition(|(address, _)| is_busy(address));
+        let indexes = OF_ENDPOINTS.map(|of| ENDPOINT_METRICS.iter().position(|metric| metric == of));
+        for (metric, index) in OF_ENDPOINTS.iter().zip(indexes) {
+            let Some(index) = index else { continue };
+            for (address, totals) in &busy {
+                let labels = labels(&[("endpoint", &address.to_string())]);
+                page.sample(metric.name, &labels, totals.plain[index].cast_signed().max(0));
+            }
+            // An idle connection that one worker took from another counts as less than none here.
+            let others = rest.iter().fold(0_u64, |all, (_, one)| all.wrapping_add(one.plain[index]));
+            page.sample(metric.name, "endpoint=\"others\"", others.cast_signed().max(0));
+        }
+        for failure in Failure::ALL {
+            let count: u64 = endpoints.iter().map(|(_, totals)| totals.failures[*failure as usize]).sum();
+            page.sample(names::UPSTREAM_FAILURES.name, &labels(&[("reason", failure.name())]), count);
+        }
+        let in_use: u64 = ports.iter().map(|(_, _, cells)| cells.in_use()).sum();
+        let exhausted: u64 = ports.iter().map(|(_, _, cells)| cells.times_exhausted()).sum();
+        page.sample(names::PORTS_IN_USE.name, "", in_use);
+        page.sample(names::PORTS_EXHAUSTED.name, "", exhausted);
+    }
+}
+
+/// Requests by the first digit of their status.
+const CLASS: &str = "forebay_record_requests";
+/// Requests, and responses of endpoints, by the time that they took: that of a bucket, not of all below it.
+const TIMES: &str = "forebay_record_request_times";
+const RESPONSE_TIMES: &str = "forebay_record_response_times";
+/// The same of the busiest routes.
+const ROUTE_CLASS: &str = "forebay_record_route_requests";
+const ROUTE_TIMES: &str = "forebay_record_route_request_times";
+/// The time of all requests of a route together.
+const ROUTE_MILLISECONDS: &str = "forebay_record_route_milliseconds";
+
+fn class_name(class: usize) -> String {
+    if class == 0 { "other".to_owned() } else { format!("{class}xx") }
+}
+
+/// The upper bounds of the fine buckets, as text.
+fn bounds() -> impl Iterator<Item = String> {
+    let bounds = fine::bounds().into_iter().map(|bound| GoFloat(bound).to_string());
+    bounds.chain(["+Inf".to_owned()])
+}
+
+impl Counts {
+    fn add(&mut self, series: &Series, sum_cell: usize) {
+        let times = series.requests.get();
+        let count = times.iter().map(|count| u64::from(*count)).sum::<u64>();
+        let class = series.status().map_or(0, |status| if status < 100 { status } else { status / 100 });
+        self.classes[usize::from(class).min(CLASSES - 1)] += count;
+        self.times.iter_mut().zip(times).for_each(|(total, count)| *total += u64::from(count));
+        self.nanoseconds += series.cells[sum_cell].get();
+    }
+}
+
+impl BriefReader {
+    /// Reads which series there are, and chooses the busiest routes since the last choice. Those that were
+    /// chosen before stay if they are half as busy as any other: a line that comes or goes costs more than
+    /// one that changes.
+    fn choose(&mut self, workers: &[Arc<WorkerCells>]) {
+        self.series = workers.iter().flat_map(|worker| worker.series()).collect();
+        let mut routes: HashMap<Route, (u64, Vec<usize>)> = HashMap::new();
+        for series in &self.series {
+            let (Some(identity), Some(address)) = (series.identity(), series.labels_address()) else {
+                continue;
+            };
+            let of = &identity.labels;
+            let route = Route([&of.namespace, &of.object, &of.service].map(String::clone));
+            let (requests, addresses) = routes.entry(route).or_default();
+            *requests += series.requests.get().iter().map(|count| u64::from(*count)).sum::<u64>();
+            addresses.push(address);
+        }
+        let mut grown: Vec<(u64, bool, &Route)> = Vec::new();
+        for (route, (requests, _)) in &routes {
+            let before = self.before.get(&hash(route)).copied().unwrap_or(0);
+            let is_chosen = self.routes.contains(route);
+            grown.push((weight(requests.saturating_sub(before), is_chosen), is_chosen, route));
+        }
+        grown.sort_unstable_by(|one, other| other.cmp(one));
+        let mut chosen: Vec<Route> =
+            grown.iter().take(ROUTES).map(|(_, _, route)| (*route).clone()).collect();
+        // The order of the former choice, so that few lines move.
+        let place = |route: &Route| self.routes.iter().position(|one| one == route).unwrap_or(usize::MAX);
+        chosen.sort_by_cached_key(|route| (place(route), route.clone()));
+        self.before = routes.iter().map(|(route, (requests, _))| (hash(route), *requests)).collect();
+        self.of_labels.clear();
+        for (at, route) in chosen.iter().enumerate() {
+            let addresses = routes.get(route).map(|(_, addresses)| &addresses[..]).unwrap_or_default();
+            self.of_labels.extend(addresses.iter().map(|address| (*address, at)));
+        }
+        self.routes = chosen;
+    }
+
+    fn choose_endpoints(&mut self, endpoints: &[(SocketAddr, Totals)]) {
+        let requests = |totals: &Totals| {
+            let plain = totals.by_name();
+            plain.requests.wrapping_add(plain.opened)
+        };
+        let mut grown: Vec<(u64, bool, SocketAddr)> = Vec::with_capacity(endpoints.len());
+        for (address, totals) in endpoints {
+            let before = self.endpoints.get(address).copied().unwrap_or(0);
+            let is_chosen = self.busy_endpoints.binary_search(address).is_ok();
+            grown.push((weight(requests(totals).saturating_sub(before), is_chosen), is_chosen, *address));
+        }
+        grown.sort_unstable_by(|one, other| other.cmp(one));
+        self.busy_endpoints = grown.iter().take(ENDPOINTS).map(|(_, _, address)| *address).collect();
+        self.busy_endpoints.sort_unstable();
+        self.endpoints = endpoints.iter().map(|(address, totals)| (*address, requests(totals))).collect();
+    }
+}
+
+/// A choice is only changed for twice as many requests.
+fn weight(grown: u64, is_chosen: bool) -> u64 {
+    if is_chosen { grown.saturating_mul(2) } else { grown }
+}
+
+fn hash(route: &Route) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    route.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::Labels;
+
+    use super::*;
+    use crate::{Method, MetricsOptions, Recorder, Sample, UpstreamSample};
+
+    fn labels_of(ingress: &str) -> Arc<Labels> {
+        Arc::new(Labels {
+            path: "/secret-path".to_owned(),
+            host: "a.test".to_owned(),
+            namespace: "shop".to_owned(),
+            object: ingress.to_owned(),
+            service: "web".to_owned(),
+            ..Labels::default()
+        })
+    }
+
+    fn record(recorder: &mut Recorder, labels: &Arc<Labels>, status: u16) {
+        let time = Duration::from_millis(20);
+        recorder.request(
+            labels,
+            &Sample {
+                method: Method::Get,
+                status,
+                request_bytes: 1,
+                response_bytes: 1,
+                request_time: time,
+                upstream: Some(UpstreamSample { connect: None, header: None, response: Some(time) }),
+                canary: None,
+                reason: None,
+                cache: None,
+            },
+        );
+    }
+
+    fn page(registry: &Registry, reader: &mut BriefReader) -> String {
+        let mut text = String::new();
+        registry.encode_brief(reader, &Process::default(), &mut text);
+        text
+    }
+
+    #[test]
+    fn totals_and_the_busiest_routes_are_told_without_paths() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let labels = labels_of("web");
+        record(&mut recorder, &labels, 200);
+        record(&mut recorder, &labels, 503);
+        let text = page(&registry, &mut BriefReader::default());
+        for line in [
+            "forebay_record_requests{class=\"5xx\"} 1\n",
+            "nginx_ingress_controller_response_duration_seconds_bucket{le=\"1\"} 2\n",
+            "nginx_ingress_controller_response_duration_seconds_count 2\n",
+            "forebay_record_route_requests{namespace=\"shop\",ingress=\"web\",service=\"web\",class=\"2xx\"} 1\n",
+            "forebay_record_route_milliseconds{namespace=\"shop\",ingress=\"web\",service=\"web\"} 40\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(!text.contains("secret-path") && !text.contains("# HELP"), "{text}");
+    }
+
+    #[test]
+    fn a_thousand_routes_are_a_page_of_the_same_length() {
+        let registry = Registry::new(MetricsOptions::default());
+        let mut recorder = registry.recorder();
+        let mut reader = BriefReader::default();
+        let all: Vec<_> = (0..1000).map(|at| labels_of(&format!("ingress-{at:04}"))).collect();
+        for labels in &all {
+            recorder.make_room();
+            record(&mut recorder, labels, 200);
+        }
+        let first = page(&registry, &mut reader);
+        for _ in 0..3 {
+            record(&mut recorder, &all[777], 200);
+        }
+        let later = (0..CHOSEN_FOR).map(|_| page(&registry, &mut reader)).last().unwrap_or_default();
+        let of = |text: &str| text.lines().filter(|line| line.starts_with(ROUTE_MILLISECONDS)).count();
+        assert_eq!((of(&first), of(&later)), (ROUTES, ROUTES));
+        assert!(later.contains("ingress=\"ingress-0777\""), "the busiest one is chosen");
+        assert!(later.len() < 150_000, "{}", later.len());
+        assert!(later.contains("forebay_record_requests{class=\"2xx\"} 1003\n"));
+    }
+
+    #[test]
+    fn endpoints_beyond_the_busiest_are_added_up() {
+        let registry = Registry::new(MetricsOptions::default());
+        let address = |at: u16| SocketAddr::from(([192, 0, 2, 1], at));
+        let cells: Vec<_> = (0..200).map(|at| registry.endpoint(address(at))).collect();
+        for one in &cells {
+            one.opened.inc();
+        }
+        cells[7].opened.add(9);
+        let text = page(&registry, &mut BriefReader::default());
+        let opened: Vec<_> =
+            text.lines().filter(|line| line.starts_with(names::UPSTREAM_OPENED.name)).collect();
+        assert_eq!(opened.len(), ENDPOINTS + 1);
+        let total: u64 =
+            opened.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(total, 209);
+        assert!(text.contains(&format!("{}{{endpoint=\"192.0.2.1:7\"}} 10\n", names::UPSTREAM_OPENED.name)));
+    }
+}

@@ -1,0 +1,216 @@
+//! The requests that were sent, and the lines of the access log about them: each answered request must have
+//! one line, with the status that the client has seen.
+//!
+//! Must not be in here: whether an answer was right.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The end of a request for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// With an answer of this status, all of it.
+    Answered(u16),
+    /// Without one, or with a part: a line may exist or not.
+    Broken,
+}
+
+/// Time in which a line of the access log reaches the pipe, of a process that is killed meanwhile.
+const FLUSH: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct Entry {
+    host: &'static str,
+    outcome: Option<Outcome>,
+    ended: Instant,
+    record: Option<u16>,
+}
+
+/// Sums over the whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    /// Requests that were sent.
+    pub(crate) sent: u64,
+    /// Requests with an answer and one line of the same status.
+    pub(crate) settled: u64,
+    /// Requests that were broken off, with a line.
+    pub(crate) broken_recorded: u64,
+    /// Requests that were broken off, without a line: the proxy need not have seen them.
+    pub(crate) broken_unrecorded: u64,
+    /// Answered requests whose line was lost with a killed process.
+    pub(crate) lost_by_kill: u64,
+}
+
+/// All requests that are not settled yet, and sums.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Book>);
+
+#[derive(Debug, Default)]
+struct Book {
+    next: u64,
+    open: HashMap<u64, Entry>,
+    sums: Sums,
+    statuses: BTreeMap<(&'static str, u16), u64>,
+    faults: Vec<String>,
+}
+
+impl Ledger {
+    /// Notes that a request is going to be sent; its identifier.
+    pub(crate) fn begin(&self, host: &'static str) -> u64 {
+        let mut book = self.book();
+        book.next += 1;
+        let id = book.next;
+        book.sums.sent += 1;
+        book.open.insert(id, Entry { host, outcome: None, ended: Instant::now(), record: None });
+        id
+    }
+
+    /// Notes how it ended.
+    pub(crate) fn end(&self, id: u64, outcome: Outcome) {
+        let mut book = self.book();
+        if let Some(entry) = book.open.get_mut(&id) {
+            entry.outcome = Some(outcome);
+            entry.ended = Instant::now();
+        }
+        book.settle(id);
+    }
+
+    /// Notes a line of the access log.
+    pub(crate) fn record(&self, id: u64, status: u16) {
+        let mut book = self.book();
+        match book.open.get_mut(&id) {
+            Some(entry) if entry.record.is_none() => entry.record = Some(status),
+            _ => {
+                let told = format!("request {id} was recorded with status {status}, though it was settled");
+                book.faults.push(told);
+            }
+        }
+        book.settle(id);
+    }
+
+    /// The number of requests without an outcome.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.book().open.values().filter(|entry| entry.outcome.is_none()).count()
+    }
+
+    /// The number of answered requests without a line.
+    pub(crate) fn unrecorded(&self) -> usize {
+        self.book().open.values().filter(|entry| matches!(entry.outcome, Some(Outcome::Answered(_)))).count()
+    }
+
+    /// Closes the books when no request is in flight: requests without a line are faults, unless the process
+    /// that wrote it was killed at one of these moments.
+    pub(crate) fn close(&self, kills: &[Instant]) {
+        let mut book = self.book();
+        for (id, entry) in std::mem::take(&mut book.open) {
+            let is_excused = kills.iter().any(|kill| {
+                kill.saturating_duration_since(entry.ended) < FLUSH && entry.ended <= *kill + FLUSH
+            });
+            match entry.outcome {
+                Some(Outcome::Answered(_)) if is_excused => book.sums.lost_by_kill += 1,
+                Some(Outcome::Answered(status)) => {
+                    let host = entry.host;
+                    book.faults
+                        .push(format!("request {id} to {host} was answered with {status} and has no line"));
+                }
+                Some(Outcome::Broken) => book.sums.broken_unrecorded += 1,
+                None => book.faults.push(format!("request {id} to {} has not ended", entry.host)),
+            }
+        }
+    }
+
+    /// The sums so far.
+    pub(crate) fn sums(&self) -> Sums {
+        self.book().sums
+    }
+
+    /// Answers by host and status.
+    pub(crate) fn statuses(&self) -> BTreeMap<(&'static str, u16), u64> {
+        self.book().statuses.clone()
+    }
+
+    /// The faults that were found since the last call.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        std::mem::take(&mut self.book().faults)
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Book {
+    /// Strikes a request of which both sides are known.
+    fn settle(&mut self, id: u64) {
+        let Some(Entry { host, outcome: Some(outcome), record: Some(record), .. }) = self.open.get(&id)
+        else {
+            return;
+        };
+        let (host, record) = (*host, *record);
+        let outcome = *outcome;
+        self.open.remove(&id);
+        match outcome {
+            Outcome::Answered(status) => {
+                *self.statuses.entry((host, status)).or_default() += 1;
+                self.sums.settled += 1;
+                if status != record {
+                    let told =
+                        format!("request {id} to {host} was answered with {status} and recorded as {record}");
+                    self.faults.push(told);
+                }
+            }
+            Outcome::Broken => self.sums.broken_recorded += 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_answered_and_recorded_alike_is_settled_in_any_order() {
+        let ledger = Ledger::default();
+        let [first, second] = [(); 2].map(|()| ledger.begin("a"));
+        ledger.end(first, Outcome::Answered(200));
+        assert_eq!((ledger.in_flight(), ledger.unrecorded()), (1, 1));
+        ledger.record(first, 200);
+        ledger.record(second, 404);
+        ledger.end(second, Outcome::Answered(404));
+        ledger.close(&[]);
+        assert_eq!(ledger.faults(), Vec::<String>::new());
+        assert_eq!(ledger.sums(), Sums { sent: 2, settled: 2, ..Sums::default() });
+        assert_eq!(ledger.statuses()[&("a", 404)], 1);
+    }
+
+    #[test]
+    fn what_does_not_match_is_a_fault() {
+        let ledger = Ledger::default();
+        let ids = [(); 4].map(|()| ledger.begin("a"));
+        ledger.end(ids[0], Outcome::Answered(200));
+        ledger.record(ids[0], 502);
+        ledger.end(ids[1], Outcome::Answered(200));
+        ledger.end(ids[2], Outcome::Broken);
+        ledger.record(ids[0], 200);
+        ledger.close(&[]);
+        let faults = ledger.faults();
+        assert_eq!(faults.len(), 4, "{faults:?}");
+        assert!(faults[0].contains("recorded as 502") && faults[1].contains("though it was settled"));
+        assert_eq!(ledger.sums().broken_unrecorded, 1);
+    }
+
+    #[test]
+    fn a_kill_takes_the_last_lines_with_it_and_no_others() {
+        let ledger = Ledger::default();
+        let id = ledger.begin("a");
+        ledger.end(id, Outcome::Answered(200));
+        let now = Instant::now();
+        ledger.close(&[now + Duration::from_secs(1)]);
+        assert_eq!((ledger.sums().lost_by_kill, ledger.faults().len()), (1, 0));
+        let id = ledger.begin("a");
+        ledger.end(id, Outcome::Answered(200));
+        ledger.close(&[now + Duration::from_secs(100)]);
+        assert_eq!((ledger.sums().lost_by_kill, ledger.faults().len()), (1, 1));
+    }
+}

@@ -1,0 +1,77 @@
+//! The program's options.
+//!
+//! Must not be in here: what they mean.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+/// The seed of `make test`: what failed once is tried again.
+const SEED: u64 = 1;
+/// The time of `make test`.
+const TIME: Duration = Duration::from_mins(1);
+
+/// The command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Options {
+    pub(crate) seed: u64,
+    pub(crate) time: Duration,
+    /// Where the report goes; a temporary folder without it.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl Options {
+    /// Other options of `cargo test` are ignored. None where a filter names other tests.
+    pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
+        let mut options = Options { seed: SEED, time: TIME, folder: None };
+        let mut filters = Vec::new();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().with_context(|| format!("{argument} wants a value"));
+            match argument.as_str() {
+                "--seed" => options.seed = value()?.parse().context("--seed wants a number")?,
+                "--time" => options.time = duration(&value()?)?,
+                "--folder" => options.folder = Some(value()?.into()),
+                "--list" => return Ok(None),
+                name if !name.starts_with('-') => filters.push(name.to_owned()),
+                _ => {}
+            }
+        }
+        let is_meant = filters.is_empty() || filters.iter().any(|filter| "soak".contains(filter.as_str()));
+        Ok(is_meant.then_some(options))
+    }
+}
+
+/// A time such as 90s, 30m or 8h.
+fn duration(text: &str) -> Result<Duration> {
+    let number = |unit: char| text.strip_suffix(unit).and_then(|number| number.parse::<u32>().ok());
+    let time = match (number('s'), number('m'), number('h')) {
+        (Some(seconds), ..) => Duration::from_secs(1) * seconds,
+        (_, Some(minutes), _) => Duration::from_mins(1) * minutes,
+        (.., Some(hours)) => Duration::from_hours(1) * hours,
+        _ => bail!("--time wants a time such as 90s, 30m or 8h, not {text:?}"),
+    };
+    if time < TIME {
+        bail!("--time wants a minute at least: {text:?} is too short for all that happens");
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Option<Options>> {
+        Options::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn time_and_seed_have_defaults_and_other_tests_are_not_ours() {
+        let options = parse("").expect("no mistake").expect("ours");
+        assert_eq!((options.seed, options.time), (SEED, TIME));
+        let options = parse("--seed 9 --time 8h --quiet").expect("no mistake").expect("ours");
+        assert_eq!((options.seed, options.time), (9, Duration::from_hours(8)));
+        assert_eq!(parse("oidc").expect("no mistake"), None);
+        assert!(parse("--time 5s").is_err() && parse("--time later").is_err() && parse("--seed").is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Measurements at intervals: memory, descriptors and threads of the process, and the p99 of a calm host.
+//!
+//! Must not be in here: slopes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::process::Pid;
+use serde_json::{Map, Value};
+
+use crate::disturb::open_descriptors;
+use crate::slope::{Point, Slope};
+
+/// The series, and the share of its median by which each may grow without being a fault.
+const SERIES: [Series; 4] = [
+    Series { name: "memory, KiB", growth_max: 0.05 },
+    Series { name: "descriptors", growth_max: 0.10 },
+    Series { name: "threads", growth_max: 0.02 },
+    Series { name: "p99, ms", growth_max: 0.25 },
+];
+
+#[derive(Clone, Copy, Debug)]
+struct Series {
+    name: &'static str,
+    growth_max: f64,
+}
+
+/// All samples, by series and process.
+#[derive(Debug, Default)]
+pub(crate) struct Samples(BTreeMap<(&'static str, i32), Vec<Point>>);
+
+impl Samples {
+    /// Samples a process.
+    pub(crate) fn take(&mut self, at: Duration, pid: Pid, p99: Option<f64>) -> Result<()> {
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()))?;
+        let field = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name));
+            let value = value.and_then(|value| value.trim().trim_end_matches(" kB").parse::<f64>().ok());
+            value.with_context(|| format!("no {name}"))
+        };
+        let values =
+            [Some(field("RssAnon:")?), Some(open_descriptors(pid)? as f64), Some(field("Threads:")?), p99];
+        for (series, value) in SERIES.iter().zip(values) {
+            if let Some(value) = value {
+                let life = self.0.entry((series.name, pid.as_raw_nonzero().get())).or_default();
+                life.push(Point { at: at.as_secs_f64(), value });
+            }
+        }
+        Ok(())
+    }
+
+    /// The slopes of all series behind the first part of each life: a line for the report, JSON, and what
+    /// grows.
+    pub(crate) fn slopes(&self, warm_up: Duration) -> Slopes {
+        let mut slopes = Slopes::default();
+        for series in SERIES {
+            let lives = self.0.iter().filter(|((name, _), _)| *name == series.name).map(|(_, life)| {
+                let begun = life.first().map_or(0.0, |point| point.at) + warm_up.as_secs_f64();
+                life.iter().filter(|point| point.at >= begun).copied().collect::<Vec<_>>()
+            });
+            let lives: Vec<Vec<Point>> = lives.collect();
+            let Some(slope) = Slope::of(&lives) else {
+                slopes.lines.push(format!("{}: too few samples for a slope", series.name));
+                continue;
+            };
+            let Slope { an_hour, low, high, median, samples, .. } = slope;
+            let line = format!(
+                "{}: median {median:.1}, slope {an_hour:+.2} an hour ({low:+.2} to {high:+.2} with 99 %), \
+                 {samples} samples",
+                series.name
+            );
+            if slope.grows(series.growth_max) {
+                slopes.faults.push(format!("{line}: it grows"));
+            }
+            slopes.lines.push(line);
+            slopes.json.insert(series.name.to_owned(), slope.to_json());
+        }
+        slopes
+    }
+
+    /// The last sample of each series, for the line of a minute.
+    pub(crate) fn last(&self, pid: Pid) -> String {
+        let last = |series: &Series| {
+            let life = self.0.get(&(series.name, pid.as_raw_nonzero().get()))?;
+            Some(format!("{} {:.0}", series.name, life.last()?.value))
+        };
+        SERIES.iter().filter_map(last).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The verdict on all slopes.
+#[derive(Debug, Default)]
+pub(crate) struct Slopes {
+    pub(crate) lines: Vec<String>,
+    pub(crate) json: Map<String, Value>,
+    pub(crate) faults: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_sampled_and_its_first_part_is_left_out() {
+        let mut samples = Samples::default();
+        let own = rustix::process::getpid();
+        for second in 0..60 {
+            samples.take(Duration::from_secs(second), own, Some(5.0)).expect("this process");
+        }
+        assert!(samples.last(own).contains("p99, ms 5"), "{}", samples.last(own));
+        let slopes = samples.slopes(Duration::from_secs(20));
+        assert!(
+            slopes.lines[3].contains("median 5.0") && slopes.lines[3].contains("40 samples"),
+            "{slopes:?}"
+        );
+        assert!(slopes.faults.iter().all(|fault| !fault.contains("p99")), "{slopes:?}");
+        assert!(samples.slopes(Duration::from_secs(50)).lines[3].contains("too few"));
+    }
+}

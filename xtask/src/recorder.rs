@@ -1,0 +1,188 @@
+//! `cargo xtask recorder`: what the flight recorder costs with thousands of Ingresses: CPU time and bytes of
+//! a frame, and the memory of the process.
+//!
+//! The interval is short, so that there are many frames in a minute; the goal is about one each ten seconds.
+//! Must not be in here: the form of a record.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use record::Record;
+use testkit::manifest::{Ingress, service};
+use testkit::{Canned, Connection};
+
+use crate::ask;
+use crate::child::{Program, free_address};
+use crate::interrupt::Interrupt;
+use crate::machine;
+use crate::proxies::forebay_of;
+
+const PATIENCE: Duration = Duration::from_mins(2);
+const INTERVAL: Duration = Duration::from_millis(500);
+/// The interval that users have.
+const USUAL: Duration = Duration::from_secs(10);
+const ALL: RangeInclusive<u64> = 0..=u64::MAX;
+
+/// Goals: the share of a CPU, and the days that fit in the default size.
+const SHARE_MAX: f64 = 0.001;
+const DAYS_MIN: f64 = 7.0;
+const SIZE: f64 = 64.0 * 1024.0 * 1024.0;
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Profile of the binary.
+    #[arg(long, default_value = "release")]
+    profile: String,
+    /// A binary instead of that of a profile.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Ingresses, each with a host, a Service and an endpoint of its own.
+    #[arg(long, default_value_t = 5_000)]
+    ingresses: u16,
+    /// Time of the measurement in seconds.
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Requests between two looks, a hundred milliseconds apart, each to another host.
+    #[arg(long, default_value_t = 20)]
+    requests: u16,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let binary = match &arguments.binary {
+        Some(binary) => binary.clone(),
+        None => forebay_of(&arguments.profile)?,
+    };
+    let interrupt = Interrupt::install()?;
+    let upstream = Canned::saying_at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), "ok");
+    let folder = tempfile::tempdir()?;
+    let (manifests, record) = (folder.path().join("manifests"), folder.path().join("record"));
+    fs::create_dir(&manifests)?;
+    fs::write(manifests.join("all.yaml"), objects(arguments.ingresses, upstream.address().port()))?;
+    let [http, admin] = [free_address()?, free_address()?];
+    let mut command = Command::new(binary);
+    command.args(["serve", "--https-port", "0", "--http-port", &http.port().to_string()]);
+    command.args(["--healthz-port", &admin.port().to_string(), "--manifests"]).arg(manifests);
+    command.arg("--record").arg(&record).arg(format!("--record-interval={}ms", INTERVAL.as_millis()));
+    let program = Program::start("forebay", command, &[], folder.path())?;
+    interrupt.await_that(PATIENCE, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
+    let mut clients = Connection::to(http);
+    for number in 0..arguments.ingresses {
+        interrupt.check()?;
+        request(&mut clients, number);
+    }
+    let measured = measure(arguments, &program, &record, http, &interrupt)?;
+    program.interrupted(&interrupt)?;
+    measured.told(&record, arguments)
+}
+
+/// Resources that the recorder's thread used.
+struct Measured {
+    frames: u64,
+    cpu: Duration,
+    resident_mib: f64,
+}
+
+fn measure(
+    arguments: &Arguments,
+    program: &Program,
+    record: &Path,
+    http: SocketAddr,
+    interrupt: &Interrupt,
+) -> Result<Measured> {
+    let frames = || -> Result<u64> { Ok(Record::open(record)?.count()) };
+    let schedstat = schedstat_of(program.pid(), "recorder")?;
+    let (before, cpu_before) = (frames()?, cpu_time(&schedstat)?);
+    let end = Instant::now() + Duration::from_secs(arguments.seconds);
+    let mut client = Connection::to(http);
+    let mut number = 0_u16;
+    while Instant::now() < end {
+        interrupt.check()?;
+        for _ in 0..arguments.requests {
+            number = (number + 7) % arguments.ingresses;
+            request(&mut client, number);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let cpu = cpu_time(&schedstat)?.saturating_sub(cpu_before);
+    let frames = frames()?.saturating_sub(before);
+    ensure!(frames > 0, "there was no frame in {} s", arguments.seconds);
+    Ok(Measured { frames, cpu, resident_mib: program.resident_bytes()? as f64 / f64::from(1 << 20) })
+}
+
+impl Measured {
+    fn told(&self, folder: &Path, arguments: &Arguments) -> Result<ExitCode> {
+        let record = Record::open(folder)?;
+        let bytes = fs::read_dir(folder)?
+            .try_fold(0, |sum, entry| -> Result<u64> { Ok(sum + entry?.metadata()?.len()) })?;
+        let per_frame = bytes as f64 / record.count().max(1) as f64;
+        let text = record.frames(ALL).last().map_or(0, |frame| {
+            frame.files.values().map(|content| content.as_ref().map_or(0, String::len)).sum()
+        });
+        let cpu = self.cpu / u32::try_from(self.frames).unwrap_or(u32::MAX);
+        let share = cpu.as_secs_f64() / USUAL.as_secs_f64();
+        let days = SIZE / per_frame * USUAL.as_secs_f64() / 86_400.0;
+        println!("{} Ingresses, {} frames; {}", arguments.ingresses, self.frames, machine::describe());
+        println!("a frame: {} bytes of text; the process: {:.1} MiB", text, self.resident_mib);
+        let mut is_met = true;
+        for (what, holds) in [
+            (
+                format!("{cpu:.1?} of CPU time a frame, {:.3} % of a CPU; at most 0.1 %", share * 100.0),
+                share <= SHARE_MAX,
+            ),
+            (
+                format!("{per_frame:.0} bytes a frame, {days:.1} days in 64 MiB; at least {DAYS_MIN}"),
+                days >= DAYS_MIN,
+            ),
+        ] {
+            println!("{} {what}", if holds { "met:   " } else { "missed:" });
+            is_met &= holds;
+        }
+        Ok(if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// The file with the CPU time of a thread.
+fn schedstat_of(pid: u32, name: &str) -> Result<PathBuf> {
+    for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let task = entry?.path();
+        if fs::read_to_string(task.join("comm"))?.trim_end() == name {
+            return Ok(task.join("schedstat"));
+        }
+    }
+    anyhow::bail!("process {pid} has no thread {name}")
+}
+
+fn cpu_time(schedstat: &Path) -> Result<Duration> {
+    let text = fs::read_to_string(schedstat)?;
+    let nanoseconds = text.split(' ').next().and_then(|first| first.parse().ok());
+    Ok(Duration::from_nanos(nanoseconds.context("no time in schedstat")?))
+}
+
+fn host(number: u16) -> String {
+    format!("many-{number}.test")
+}
+
+fn request(client: &mut Connection, number: u16) {
+    client.ask(&format!("GET /a/b HTTP/1.1\r\nHost: {}\r\n\r\n", host(number)));
+}
+
+/// Ingresses, with Services whose endpoints are loopback addresses of the same server.
+fn objects(ingresses: u16, port: u16) -> String {
+    let mut text = String::new();
+    for number in 0..ingresses {
+        let name = format!("web-{number}");
+        let [high, low] = number.to_be_bytes();
+        let endpoint = SocketAddr::from(([127, 1, high, low], port));
+        text += &Ingress::new(&format!("many-{number}")).path(&host(number), "Prefix", "/", &name).document();
+        text += "---\n";
+        text += &service(&name, &[endpoint]);
+        text += "---\n";
+    }
+    text
+}
