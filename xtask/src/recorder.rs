@@ -23,6 +23,8 @@ use crate::interrupt::Interrupt;
 use crate::machine;
 use crate::proxies::forebay_of;
 
+/// The `ConfigMap` with settings of the proxy.
+const SETTINGS: &str = "default/settings";
 const PATIENCE: Duration = Duration::from_mins(2);
 const INTERVAL: Duration = Duration::from_millis(500);
 /// The interval that users have.
@@ -67,7 +69,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let [http, admin] = [free_address()?, free_address()?];
     let mut command = Command::new(binary);
     command.args(["serve", "--https-port", "0", "--http-port", &http.port().to_string()]);
-    command.args(["--healthz-port", &admin.port().to_string(), "--manifests"]).arg(manifests);
+    command.args(["--healthz-port", &admin.port().to_string(), "--configmap", SETTINGS]);
+    command.arg("--manifests").arg(manifests);
     command.arg("--record").arg(&record).arg(format!("--record-interval={}ms", INTERVAL.as_millis()));
     let program = Program::start("forebay", command, &[], folder.path())?;
     interrupt.await_that(PATIENCE, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
@@ -174,7 +177,12 @@ fn request(client: &mut Connection, number: u16) {
 
 /// Ingresses, with Services whose endpoints are loopback addresses of the same server.
 fn objects(ingresses: u16, port: u16) -> String {
-    let mut text = String::new();
+    // A client goes on with its connection.
+    let (namespace, name) = SETTINGS.split_once('/').unwrap_or_default();
+    let mut text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{namespace: {namespace}, name: {name}}}\n\
+         data: {{keep-alive-requests: \"1000000\"}}\n---\n"
+    );
     for number in 0..ingresses {
         let name = format!("web-{number}");
         let [high, low] = number.to_be_bytes();
