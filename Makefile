@@ -13,7 +13,7 @@ RELEASE := $(TARGET)/release/forebay
 export FOREBAY_LEFT_OUT := $(TARGET)/left-out.txt
 CARGO_DENY := cargo-deny@0.20.2
 
-.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary soak fuzz dropin peers peers-kubernetes overload release
+.PHONY: help demo test lint unit kubernetes instructions dist image image-test advisories cluster conformance gateway-conformance field-cases adversary soak http3-changes fuzz dropin peers peers-kubernetes overload release
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -92,6 +92,9 @@ adversary: release ## Attack Forebay: SEED and TIME (10m for each generator), an
 soak: release ## Everything at once, for TIME (8h) from SEED (1): all protocols, changes, failures, kills; the report is in target/soak
 	@testing/programs 'make soak' build test
 	FOREBAY_BINARY=$(RELEASE) cargo test --quiet --profile quick --package soak --test soak -- --time $(or $(TIME),8h) --seed $(or $(SEED),1) --folder $(TARGET)/soak
+
+http3-changes: programs ## 500 downloads over HTTP/3 go on over 1,000 changes, and ten replicas are replaced under clients; nine minutes
+	cargo test --quiet --workspace --exclude cluster --test e2e -- --ignored five_hundred_downloads ten_replacements
 
 fuzz: toolchain ## Run each fuzz target for TIME (30m), and stop at the first find
 	cargo xtask fuzz --duration $(or $(TIME),30m)

@@ -7,13 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
-use jiff::Zoned;
 use jiff::tz::TimeZone;
 use record::Record;
 
-use super::source::Asked;
+use super::options::PartOfRecord;
 use super::watch::{self, RecordWatch};
-use super::when::{Range, When, local, local_with_date};
+use super::when::{Range, local, local_with_date};
 use crate::output;
 
 #[derive(Args, Debug)]
@@ -40,20 +39,8 @@ enum RecordCommand {
 
 #[derive(Args, Debug)]
 struct Export {
-    /// First moment: 02:50 (the last time it was), "2026-11-27 02:50", 2026-11-27T02:50:00Z, or -30m for half
-    /// an hour ago [default: the begin of the record].
-    #[arg(long, value_name = "TIME", value_parser = When::parse, allow_hyphen_values = true)]
-    since: Option<When>,
-    /// Last moment [default: the end of the record].
-    #[arg(long, value_name = "TIME", value_parser = When::parse, allow_hyphen_values = true)]
-    until: Option<When>,
-    /// Record that is read: the folder of `serve --record`, or an exported file [default: that of the Forebay
-    /// that --admin names].
-    #[arg(long, value_name = "PATH")]
-    record: Option<PathBuf>,
-    /// Admin server of the Forebay whose record is read.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10254", conflicts_with = "record")]
-    admin: String,
+    #[command(flatten)]
+    part: PartOfRecord,
     /// File that is written. An existing file is replaced.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
@@ -68,10 +55,9 @@ pub(crate) fn run(options: Records) -> anyhow::Result<ExitCode> {
 }
 
 fn export(options: &Export) -> anyhow::Result<ExitCode> {
-    let range = Range::of(options.since, options.until, &Zoned::now())?;
-    let asked = Asked { path: options.record.clone(), admin: options.admin.clone(), range };
+    let asked = options.part.asked()?;
     let record = asked.open()?;
-    let frames = write(&record, range, &options.output)
+    let frames = write(&record, asked.range, &options.output)
         .with_context(|| format!("cannot write {}", options.output.display()))?;
     let written = Record::open(&options.output).context("cannot read what was written")?;
     let Some((first, last)) = written.span().filter(|_| frames > 0) else {
