@@ -89,9 +89,9 @@ adversary: release ## Attack Forebay: SEED and TIME (10m for each generator), an
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary $(if $(SEED),--seed $(SEED)) --duration $(or $(TIME),1m)
 	FOREBAY_BINARY=$(RELEASE) cargo xtask adversary --measure
 
-soak: release ## Everything at once, for TIME (8h) from SEED (1): all protocols, changes, failures, kills; the report is in target/soak
+soak: release ## Everything at once, for TIME (8h) from SEED (1): all protocols, changes, failures, kills (none: UNDISTURBED=yes); report in target/soak
 	@testing/programs 'make soak' build test
-	FOREBAY_BINARY=$(RELEASE) cargo test --quiet --profile quick --package soak --test soak -- --time $(or $(TIME),8h) --seed $(or $(SEED),1) --folder $(TARGET)/soak
+	FOREBAY_BINARY=$(RELEASE) cargo test --quiet --profile quick --package soak --test soak -- --time $(or $(TIME),8h) --seed $(or $(SEED),1) $(if $(UNDISTURBED),--undisturbed) --folder $(TARGET)/soak
 
 http3-changes: programs ## 500 downloads over HTTP/3 go on over 1,000 changes, and ten replicas are replaced under clients; nine minutes
 	cargo test --quiet --workspace --exclude cluster --test e2e -- --ignored five_hundred_downloads ten_replacements

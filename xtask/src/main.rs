@@ -23,10 +23,10 @@ mod machine;
 mod measured;
 mod overload;
 mod peers;
+mod peers_kubernetes;
 mod proxies;
 mod recorder;
 mod replay;
-mod scale;
 mod template;
 mod tidy;
 mod upgrades;
@@ -51,7 +51,7 @@ enum Task {
     /// Measures Forebay and its peers side by side.
     Peers(peers::Arguments),
     /// Measures Forebay in a cluster: at scale, under change and in trouble.
-    PeersKubernetes(scale::Arguments),
+    PeersKubernetes(peers_kubernetes::Arguments),
     /// Measures a replica before a replayed API server, and predicts larger clusters.
     Scale(replay::Arguments),
     /// Overloads services, and has clients ask for more than their part.
@@ -109,7 +109,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
-        Task::PeersKubernetes(arguments) => return exit_code(scale::run(&arguments)),
+        Task::PeersKubernetes(arguments) => return exit_code(peers_kubernetes::run(&arguments)),
         Task::Scale(arguments) => return exit_code(replay::run(&arguments)),
         Task::Overload(arguments) => return exit_code(overload::run(&arguments)),
         Task::Upgrades(arguments) => return exit_code(upgrades::run(&arguments)),

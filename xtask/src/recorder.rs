@@ -2,6 +2,7 @@
 //! a frame, and the memory of the process.
 //!
 //! The interval is short, so that there are many frames in a minute; the goal is about one each ten seconds.
+//! The memory of the recorder is the difference to a process that takes two frames only.
 //! Must not be in here: the form of a record.
 
 use std::fs;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Args;
 use record::Record;
 use testkit::manifest::{Ingress, service};
@@ -27,14 +28,19 @@ use crate::proxies::forebay_of;
 const SETTINGS: &str = "default/settings";
 const PATIENCE: Duration = Duration::from_mins(2);
 const INTERVAL: Duration = Duration::from_millis(500);
+/// The interval of a process without frames: it takes its first two, and no more.
+const NEVER: Duration = Duration::from_hours(24);
 /// The interval that users have.
 const USUAL: Duration = Duration::from_secs(10);
 const ALL: RangeInclusive<u64> = 0..=u64::MAX;
 
-/// Goals: the share of a CPU, and the days that fit in the default size.
+/// Goals: the share of a CPU, the days that fit in the default size, and the megabytes of memory, of which a
+/// record in memory may take the second number.
 const SHARE_MAX: f64 = 0.001;
 const DAYS_MIN: f64 = 7.0;
 const SIZE: f64 = 64.0 * 1024.0 * 1024.0;
+const MEGABYTES_MAX: f64 = 10.0;
+const MEGABYTES_OF_RING: f64 = 5.0 * 1.048_576;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -53,6 +59,9 @@ pub(crate) struct Arguments {
     /// Requests between two looks, a hundred milliseconds apart, each to another host.
     #[arg(long, default_value_t = 20)]
     requests: u16,
+    /// Also measure the recorder's memory, for as long again.
+    #[arg(long)]
+    memory: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -61,6 +70,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         None => forebay_of(&arguments.profile)?,
     };
     let interrupt = Interrupt::install()?;
+    let measured = play(arguments, &binary, INTERVAL, &interrupt)?;
+    let without = if arguments.memory { Some(play(arguments, &binary, NEVER, &interrupt)?) } else { None };
+    Ok(measured.told(without.as_ref(), arguments))
+}
+
+/// Starts a binary, has it serve each host, and measures it for a time.
+fn play(arguments: &Arguments, binary: &Path, interval: Duration, interrupt: &Interrupt) -> Result<Measured> {
     let upstream = Canned::saying_at(IpAddr::V4(Ipv4Addr::UNSPECIFIED), "ok");
     let folder = tempfile::tempdir()?;
     let (manifests, record) = (folder.path().join("manifests"), folder.path().join("record"));
@@ -71,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     command.args(["serve", "--https-port", "0", "--http-port", &http.port().to_string()]);
     command.args(["--healthz-port", &admin.port().to_string(), "--configmap", SETTINGS]);
     command.arg("--manifests").arg(manifests);
-    command.arg("--record").arg(&record).arg(format!("--record-interval={}ms", INTERVAL.as_millis()));
+    command.arg("--record").arg(&record).arg(format!("--record-interval={}ms", interval.as_millis()));
     let program = Program::start("forebay", command, &[], folder.path())?;
     interrupt.await_that(PATIENCE, "Forebay to be ready", || Ok(ask::get(admin, "/readyz").is_ok()))?;
     let mut clients = Connection::to(http);
@@ -79,16 +95,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         interrupt.check()?;
         request(&mut clients, number);
     }
-    let measured = measure(arguments, &program, &record, http, &interrupt)?;
-    program.interrupted(&interrupt)?;
-    measured.told(&record, arguments)
+    let measured = measure(arguments, &program, &record, http, interrupt)?;
+    program.interrupted(interrupt)?;
+    measured.with_record(&record)
 }
 
-/// Resources that the recorder's thread used.
+/// Resources that the recorder's thread used, and its record.
 struct Measured {
     frames: u64,
     cpu: Duration,
-    resident_mib: f64,
+    resident: u64,
+    sockets: usize,
+    bytes_of_frame: f64,
+    text_of_frame: usize,
 }
 
 fn measure(
@@ -114,39 +133,60 @@ fn measure(
     }
     let cpu = cpu_time(&schedstat)?.saturating_sub(cpu_before);
     let frames = frames()?.saturating_sub(before);
-    ensure!(frames > 0, "there was no frame in {} s", arguments.seconds);
-    Ok(Measured { frames, cpu, resident_mib: program.resident_bytes()? as f64 / f64::from(1 << 20) })
+    let resident = program.resident_bytes()?;
+    let sockets = fs::read_to_string("/proc/net/tcp")?.lines().count()
+        + fs::read_to_string("/proc/net/tcp6").unwrap_or_default().lines().count();
+    Ok(Measured { frames, cpu, resident, sockets, bytes_of_frame: 0.0, text_of_frame: 0 })
 }
 
 impl Measured {
-    fn told(&self, folder: &Path, arguments: &Arguments) -> Result<ExitCode> {
+    /// With what the record in a folder says, which is whole.
+    fn with_record(self, folder: &Path) -> Result<Measured> {
         let record = Record::open(folder)?;
         let bytes = fs::read_dir(folder)?
             .try_fold(0, |sum, entry| -> Result<u64> { Ok(sum + entry?.metadata()?.len()) })?;
-        let per_frame = bytes as f64 / record.count().max(1) as f64;
-        let text = record.frames(ALL).last().map_or(0, |frame| {
+        let text_of_frame = record.frames(ALL).last().map_or(0, |frame| {
             frame.files.values().map(|content| content.as_ref().map_or(0, String::len)).sum()
         });
-        let cpu = self.cpu / u32::try_from(self.frames).unwrap_or(u32::MAX);
+        Ok(Measured { bytes_of_frame: bytes as f64 / record.count().max(1) as f64, text_of_frame, ..self })
+    }
+
+    /// Prints the figures; `without` are those of a process that takes no frames.
+    fn told(&self, without: Option<&Measured>, arguments: &Arguments) -> ExitCode {
+        let cpu = self.cpu / u32::try_from(self.frames.max(1)).unwrap_or(u32::MAX);
         let share = cpu.as_secs_f64() / USUAL.as_secs_f64();
-        let days = SIZE / per_frame * USUAL.as_secs_f64() / 86_400.0;
-        println!("{} Ingresses, {} frames; {}", arguments.ingresses, self.frames, machine::describe());
-        println!("a frame: {} bytes of text; the process: {:.1} MiB", text, self.resident_mib);
-        let mut is_met = true;
-        for (what, holds) in [
+        let days = SIZE / self.bytes_of_frame * USUAL.as_secs_f64() / 86_400.0;
+        let Measured { frames, sockets, text_of_frame, bytes_of_frame, .. } = self;
+        println!("{} Ingresses, {frames} frames; {}", arguments.ingresses, machine::describe());
+        println!("{sockets} TCP sockets in this network namespace");
+        let megabytes = self.resident as f64 / 1e6;
+        println!("a frame: {text_of_frame} bytes of text; the process: {megabytes:.1} MB");
+        let mut goals = vec![
             (
                 format!("{cpu:.1?} of CPU time a frame, {:.3} % of a CPU; at most 0.1 %", share * 100.0),
-                share <= SHARE_MAX,
+                *frames > 0 && share <= SHARE_MAX,
             ),
             (
-                format!("{per_frame:.0} bytes a frame, {days:.1} days in 64 MiB; at least {DAYS_MIN}"),
+                format!("{bytes_of_frame:.0} bytes a frame, {days:.1} days in 64 MiB; at least {DAYS_MIN}"),
                 days >= DAYS_MIN,
             ),
-        ] {
-            println!("{} {what}", if holds { "met:   " } else { "missed:" });
-            is_met &= holds;
+        ];
+        if let Some(without) = without {
+            let frames = (self.resident as f64 - without.resident as f64) / 1e6;
+            let all = frames + MEGABYTES_OF_RING;
+            goals.push((
+                format!(
+                    "{frames:.1} MB more than without frames; {all:.1} MB with a full record in memory; at \
+                     most {MEGABYTES_MAX} MB"
+                ),
+                all <= MEGABYTES_MAX,
+            ));
         }
-        Ok(if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        let is_met = goals.iter().all(|(_, holds)| *holds);
+        for (what, holds) in goals {
+            println!("{} {what}", if holds { "met:   " } else { "missed:" });
+        }
+        if is_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 

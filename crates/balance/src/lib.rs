@@ -2,9 +2,9 @@
 //! which requests wait for a slot, which endpoints are ejected, and how often connects and requests are tried
 //! again.
 //!
-//! All of it but `rollout` is one worker's, and learns from what that worker sees. Time and random numbers
-//! are arguments, so that simulations drive the same code. Must not be in here: sockets, HTTP, and whatever
-//! reads the machine's clock.
+//! All of it but `rollout` and `retry_constraint` is one worker's, and learns from what that worker sees.
+//! Time and random numbers are arguments, so that simulations drive the same code. Must not be in here:
+//! sockets, HTTP, and whatever reads the machine's clock.
 
 mod canary;
 pub mod checks;
@@ -15,6 +15,7 @@ mod limits;
 mod outlier;
 mod pace;
 mod retry_budget;
+mod retry_constraint;
 mod ring;
 mod rollout;
 pub mod slow_start;
@@ -30,6 +31,7 @@ pub use failover::{Standing, Usability, choose as choose_cluster};
 pub use outlier::{HealthRecord, Observed, Outcome, Outliers};
 pub use pace::Pacer;
 pub use retry_budget::RetryBudget;
+pub use retry_constraint::SharedRetries;
 pub use ring::{Ring, draw};
 pub use rollout::{
     KeptRun, RolloutNews, RolloutOutcome, RolloutState, RolloutStatus, Rollouts, Run, Stopped,

@@ -42,6 +42,8 @@ pub(crate) const CHECK_JITTER: f64 = 0.1;
 
 /// Seconds of which requests and retries are counted for a retry budget.
 pub(crate) const RETRY_BUDGET_SECONDS: usize = 10;
+/// Steps in which the interval of a Service's bound for retries passes.
+pub(crate) const RETRY_CONSTRAINT_SLOTS: usize = 20;
 /// Retries in a second that a retry budget always allows.
 pub(crate) const RETRIES_FREE_PER_SECOND: u64 = 3;
 

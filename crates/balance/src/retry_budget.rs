@@ -1,15 +1,18 @@
 //! The retry budget of a cluster: retries are limited to a share of the recent requests, so that they never
 //! multiply the load of endpoints that fail. Envoy and Finagle have such budgets; here each worker has its
-//! own, for its share of the requests.
+//! own, for its share of the requests. A Service may have a bound that all workers share beside it
+//! (`retry_constraint`).
 //!
 //! Must not be in here: a clock, and the other conditions under which a request may be tried again.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Moment;
 
 use crate::limits::{RETRIES_FREE_PER_SECOND, RETRY_BUDGET_SECONDS};
+use crate::retry_constraint::SharedRetries;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -24,6 +27,8 @@ pub struct RetryBudget {
     end: Cell<Moment>,
     /// Requests and retries of the seconds before, the last one first.
     past: Cell<[(u64, u64); RETRY_BUDGET_SECONDS - 1]>,
+    /// The bound that all workers share; none for most clusters.
+    shared: RefCell<Option<Arc<SharedRetries>>>,
 }
 
 impl RetryBudget {
@@ -34,6 +39,7 @@ impl RetryBudget {
             retries: Cell::new(0),
             end: Cell::new(now.after(SECOND)),
             past: Cell::default(),
+            shared: RefCell::default(),
         }
     }
 
@@ -63,6 +69,19 @@ impl RetryBudget {
         retries < free.max(requests * u64::from(percent) / 100)
     }
 
+    /// Sets the bound that all workers share.
+    pub fn share(&self, shared: Option<Arc<SharedRetries>>) {
+        *self.shared.borrow_mut() = shared;
+    }
+
+    /// Counts a retry if the bound that all workers share allows it, and returns whether it does; none where
+    /// there is no such bound.
+    pub fn take_shared(&self, now: Moment) -> Option<bool> {
+        self.turn(now);
+        let shared = self.shared.borrow();
+        shared.as_ref().map(|shared| shared.take(self.requests.get(), now))
+    }
+
     /// Shifts the seconds, up to the present one.
     #[cold]
     fn turn(&self, now: Moment) {
@@ -71,6 +90,11 @@ impl RetryBudget {
         while now >= self.end.get() && turns < RETRY_BUDGET_SECONDS {
             past.rotate_right(1);
             past[0] = (self.requests.take(), self.retries.take());
+            if past[0].0 > 0
+                && let Some(shared) = &*self.shared.borrow()
+            {
+                shared.add_requests(past[0].0, self.end.get());
+            }
             self.end.set(self.end.get().after(SECOND));
             turns += 1;
         }

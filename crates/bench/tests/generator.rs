@@ -34,7 +34,7 @@ fn run(path: &str, adjust: impl FnOnce(&mut Plan)) -> (Outcome, Counts) {
 fn a_closed_loop_counts_what_the_server_counts() {
     let (outcome, counts) = run("/1k", |plan| {
         (plan.connections, plan.threads, plan.expect) = (8, 2, KILOBYTE);
-        plan.duration = Duration::from_millis(200);
+        plan.duration = Duration::from_secs(1);
     });
     assert!(outcome.is_clean(), "{:?}", outcome.errors);
     assert!(outcome.answered > 8);
@@ -95,8 +95,8 @@ fn a_connection_carries_as_many_requests_as_it_may() {
 fn an_open_loop_sends_all_that_is_due() {
     let (outcome, counts) = run("/1k", |plan| {
         (plan.connections, plan.threads, plan.expect) = (16, 2, KILOBYTE);
-        plan.pace = Pace::Open { rate_per_second: 2000.0 };
-        plan.duration = Duration::from_millis(250);
+        plan.pace = Pace::Open { rate_per_second: 200.0 };
+        plan.duration = Duration::from_millis(2500);
     });
     assert_eq!((outcome.errors, outcome.unfinished), (Errors::default(), 0));
     // A request that is due near the end may find no free connection if the machine is busy.
@@ -293,7 +293,7 @@ fn a_large_request_is_sent_whole() {
 fn what_has_no_answer_when_patience_ends_is_unfinished() {
     let (outcome, _) = run("/delay/60000", |plan| {
         plan.connections = 4;
-        (plan.duration, plan.patience) = (Duration::from_millis(50), Duration::ZERO);
+        (plan.duration, plan.patience) = (Duration::from_secs(1), Duration::ZERO);
     });
     assert_eq!((outcome.answered, outcome.unfinished), (0, 4));
 }
@@ -323,11 +323,8 @@ fn an_answer_that_is_cut_off_is_an_error() {
 #[test]
 fn a_server_that_goes_away_is_counted_and_not_drowned() {
     let payload = Payload::bind(any_port(), 1).expect("a free port");
-    let plan = Plan {
-        connections: 4,
-        duration: Duration::from_millis(400),
-        ..Plan::new(payload.local_addr(), "/1k")
-    };
+    let plan =
+        Plan { connections: 4, duration: Duration::from_secs(3), ..Plan::new(payload.local_addr(), "/1k") };
     let progress = Progress::default();
     let outcome = thread::scope(|scope| {
         let running = scope.spawn(|| generator::run_watched(&plan, &progress));
@@ -339,7 +336,7 @@ fn a_server_that_goes_away_is_counted_and_not_drowned() {
     });
     assert!(outcome.answered > 0 && outcome.errors.connect > 0, "{:?}", outcome.errors);
     // Each connection tries again every 10 ms.
-    assert!(outcome.errors.connect <= 4 * 41, "{:?}", outcome.errors);
+    assert!(outcome.errors.connect <= 4 * 301, "{:?}", outcome.errors);
     // The kernel may accept the first connection before the server is gone, and reset it; later ones are
     // refused.
     let failure = outcome.connect_failure.expect("there were some");

@@ -167,7 +167,20 @@ impl Index {
 
 /// Objects of one kind.
 #[derive(Debug)]
-pub struct Store<T: Resource>(IndexSet<ByName<T>, FixedState>);
+pub struct Store<T: Resource> {
+    objects: IndexSet<ByName<T>, FixedState>,
+    version: Version,
+}
+
+/// A state of a [`Store`]: another one after each change. Two stores never have the same one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Version(Arc<()>);
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
 
 /// An object, hashed and compared by its namespace and name.
 #[derive(Debug)]
@@ -175,7 +188,7 @@ struct ByName<T>(Arc<Sourced<T>>);
 
 impl<T: Resource> Default for Store<T> {
     fn default() -> Self {
-        Self(IndexSet::default())
+        Self { objects: IndexSet::default(), version: Version::default() }
     }
 }
 
@@ -187,31 +200,38 @@ impl<T: Resource> Store<T> {
 
     /// The object with this name, as a shared pointer.
     pub fn shared(&self, name: &NsName) -> Option<&Arc<Sourced<T>>> {
-        self.0.get(name).map(|ByName(object)| object)
+        self.objects.get(name).map(|ByName(object)| object)
     }
 
     /// Whether the store has no objects.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.objects.is_empty()
     }
 
     /// All objects of the kind, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Sourced<T>>> {
-        self.0.iter().map(|ByName(object)| object)
+        self.objects.iter().map(|ByName(object)| object)
+    }
+
+    /// The version of the objects: while it is the same, so are they.
+    pub(crate) fn version(&self) -> &Version {
+        &self.version
     }
 
     fn add(&mut self, object: &Arc<Sourced<T>>) -> Result<(), Box<Problem>> {
         let object = ByName(Arc::clone(object));
-        if let Some(ByName(first)) = self.0.get(&object) {
+        if let Some(ByName(first)) = self.objects.get(&object) {
             return Err(Box::new(duplicate(first, &object.0)));
         }
-        self.0.insert(object);
+        self.version = Version::default();
+        self.objects.insert(object);
         Ok(())
     }
 
     /// Adds an object, or replaces the object with the same name and returns the old one.
     fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
-        self.0.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
+        self.version = Version::default();
+        self.objects.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
     }
 
     /// Adds or replaces an object as [`apply`](Self::apply) does, but returns whether it differs from the old
@@ -230,7 +250,9 @@ impl<T: Resource> Store<T> {
     }
 
     fn remove(&mut self, name: &NsName) -> Option<Arc<Sourced<T>>> {
-        self.0.swap_take(name).map(|ByName(object)| object)
+        let ByName(object) = self.objects.swap_take(name)?;
+        self.version = Version::default();
+        Some(object)
     }
 }
 

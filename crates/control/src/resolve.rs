@@ -290,7 +290,7 @@ mod tests {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let mut conf = ResolvConf::new();
         conf.servers.push(ServerConf::new(socket.local_addr().unwrap(), Transport::UdpTcp));
-        conf.options.timeout = Duration::from_millis(200);
+        conf.options.timeout = Duration::from_secs(1);
         tokio::spawn(async move {
             for number in 0.. {
                 let mut buffer = vec![0; 1500];

@@ -73,6 +73,11 @@ fn describe(translation: &Translation, folder: &Path) -> String {
         describe_listener(&mut text, listener, &translation.model);
     }
     describe_report(&mut text, &translation.gateway);
+    if !translation.acme.hosts.is_empty() {
+        let control::acme::Wanted { hosts, by_handshake, .. } = &translation.acme;
+        writeln!(text, "certificates are obtained for {hosts:?}, in handshakes for {by_handshake:?}")
+            .unwrap();
+    }
     for problem in &translation.problems {
         writeln!(text, "{:<8} {problem}", problem.severity).unwrap();
     }
@@ -234,7 +239,8 @@ fn cluster(id: ClusterId, model: &Model) -> String {
         model::Balance::RoundRobin => String::new(),
         other => format!(" {other:?}"),
     };
-    format!("{}{version}{encryption}{balance}", cluster.name)
+    let retries = cluster.retry_constraint.as_ref().map(|constraint| format!(" {constraint:?}"));
+    format!("{}{version}{encryption}{balance}{}", cluster.name, retries.unwrap_or_default())
 }
 
 fn describe_report(text: &mut String, report: &GatewayReport) {

@@ -7,6 +7,8 @@
 #[path = "golden/canonical.rs"]
 mod canonical;
 mod each;
+#[path = "golden/few.rs"]
+mod few;
 #[path = "golden/remembering.rs"]
 mod remembering;
 
@@ -379,7 +381,7 @@ fn write_certificates(text: &mut String, translation: &Translation) {
     if let Some(certificate) = &translation.model.settings.tls.default_certificate {
         writeln!(text, "default certificate {}", shown(certificate)).unwrap();
     }
-    for control::HostCertificate { host, info } in &translation.certificates {
+    for control::HostCertificate { host, info } in translation.certificates.iter() {
         writeln!(text, "metric for {host}: {}/{} until {}", info.namespace, info.object, info.not_after)
             .unwrap();
     }

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sockets::SocketGroup;
 use crate::text::{Text, say};
 
 /// The files that were read at one moment. Paths have no leading slash.
@@ -28,6 +30,8 @@ pub struct Sample {
     /// The time of the sample, and what was examined.
     pub taken: SampleOrigin,
     files: BTreeMap<String, Result<String, Absence>>,
+    /// The sockets, once they are parsed: many checks want them.
+    sockets: OnceLock<Result<Vec<SocketGroup>, Unknown>>,
 }
 
 /// The time of a sample, and what was examined.
@@ -43,6 +47,16 @@ pub struct SampleOrigin {
     pub pid: Option<u32>,
     /// The owner of the network namespace.
     pub namespace: NamespaceOwner,
+    /// The time of the sample whose list of TCP sockets this one repeats; none if it has a list of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listed_seconds: Option<f64>,
+}
+
+impl SampleOrigin {
+    /// When the TCP sockets were listed, in seconds since the first sample.
+    pub(crate) fn listed(&self) -> f64 {
+        self.listed_seconds.unwrap_or(self.seconds)
+    }
 }
 
 /// The owner of a network namespace.
@@ -141,6 +155,15 @@ impl Sample {
     /// Adds a file, or why it could not be read.
     pub fn put(&mut self, path: impl Into<String>, content: Result<String, Absence>) {
         self.files.insert(path.into(), content);
+        self.sockets = OnceLock::new();
+    }
+
+    /// The sockets, which `parse` reads out of this sample if no check has asked for them before.
+    pub(crate) fn sockets(
+        &self,
+        parse: fn(&Sample) -> Result<Vec<SocketGroup>, Unknown>,
+    ) -> &Result<Vec<SocketGroup>, Unknown> {
+        self.sockets.get_or_init(|| parse(self))
     }
 
     /// All files that were to be read.

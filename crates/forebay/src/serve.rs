@@ -1,5 +1,6 @@
 //! `forebay serve`: joins the control plane and the data plane, and ends them in order.
 
+mod ending;
 mod metrics;
 mod programmed;
 mod resources;
@@ -23,9 +24,9 @@ use control::{
 };
 use model::ListenerKind;
 use observe::{Registry, log::Writer};
-use proxy::{HandedSockets, Proxy};
+use proxy::{HandedSockets, Proxy, WorkerEnds};
 use routing::Snapshot;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tracing::field::display;
 use tracing_subscriber::EnvFilter;
@@ -40,11 +41,12 @@ use crate::ignored::PassedOver;
 use crate::log_output::AuditLog;
 use crate::past::answer::Readers;
 use crate::recorder::Recording;
-use crate::successor::{self, ChosenPort, Successor};
+use crate::successor::{self, ChosenPort, Successor, Upgrades};
 use crate::{
     fallback_certificate, guard, health_news, limit_redis, log_output, machine, replicas, service_manager,
     trouble, webhook,
 };
+use ending::Ending;
 use metrics::metrics_options;
 use programmed::{Applied, tell_programmed};
 use resources::{
@@ -81,7 +83,7 @@ fn start_logging() {
 async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let upgrade = signal(SignalKind::user_defined2())?;
+    let upgrades = Upgrades::follow()?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
@@ -104,6 +106,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         control::status::spawn(connection, status, served, registry, beside)
     });
     let handed = Arc::clone(&bootstrap.proxy.handed);
+    let ends = Arc::clone(&bootstrap.proxy.worker_ends);
     let acme = options.acme.acme(cluster.as_ref().zip(keeper.as_ref()), this_pod());
     let _ = bootstrap.admin.acme.set(acme.clone());
     let _ = bootstrap.admin.console.as_ref().map(|console| console.acme.set(acme.clone()));
@@ -120,54 +123,69 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
         fail: Some(fail),
         bootstrap,
     };
-    let is_handed_over = tokio::select! {
+    let ending = tokio::select! {
         ended = control(options, cluster, acme.clone(), builder) => match ended? {},
-        () = tell_programmed(applied.subscribe(), programmed, &acme, || begin(&handed)) => false,
-        () = canaries::follow(&rollouts, notices.clone(), canary_state.as_ref()) => false,
-        () = health_news::follow(&health_news, notices) => false,
-        () = hand_over(&server, &handed, upgrade) => true,
+        () = tell_programmed(applied.subscribe(), programmed, &acme, || begin(&handed)) => Ending::Told,
+        () = canaries::follow(&rollouts, notices.clone(), canary_state.as_ref()) => Ending::Told,
+        () = health_news::follow(&health_news, notices) => Ending::Told,
+        () = hand_over(&server, &handed, upgrades) => Ending::HandedOver,
+        () = worker_ended(&server, &ends) => Ending::WorkerEnded,
         Ok(error) = failed => return Err(error),
-        _ = terminate.recv() => false,
-        _ = interrupt.recv() => false,
+        _ = terminate.recv() => Ending::Told,
+        _ = interrupt.recv() => Ending::Told,
     };
-    if !is_handed_over {
+    if ending != Ending::HandedOver {
         service_manager::tell_stopping();
     }
-    let why = if is_handed_over { "a successor has taken over" } else { "told to stop" };
+    let why = ending.why();
     recording.notes.tell(record::kind::STOP, "", format!("{why}: requests in flight are finished"));
     tokio::select! {
-        ended = stop(keeper, server.take(), is_handed_over, grace) => ended?,
+        ended = stop(keeper, server.take(), ending, grace) => ended?,
+        () = ending.is_too_long() => tracing::warn!("requests in flight are cut off"),
         _ = terminate.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
         _ = interrupt.recv() => tracing::warn!("told to stop again: requests in flight are cut off"),
     }
     recording.stop(why);
     // Not a return: on a second signal workers are still at it.
-    std::process::exit(0);
+    std::process::exit(ending.code());
+}
+
+/// Waits until a worker has ended by a fault.
+async fn worker_ended(server: &RefCell<Option<Server>>, ends: &WorkerEnds) {
+    let ended = ending::worker_ended(ends, || server.borrow().is_some());
+    #[cfg(debug_assertions)]
+    let ended = ending::with_panics_on_signal(ended, || {
+        server.borrow().iter().for_each(|server| server.proxy.panic_worker(0));
+    });
+    ended.await;
 }
 
 /// Ends what writes objects, and the proxy.
 async fn stop(
     keeper: Option<Keeper>,
     server: Option<Server>,
-    is_handed_over: bool,
+    ending: Ending,
     grace: Duration,
 ) -> anyhow::Result<()> {
     let status = async {
         match keeper {
             // The successor has its duties.
-            Some(keeper) if is_handed_over => keeper.abandon(),
+            Some(keeper) if ending == Ending::HandedOver => keeper.abandon(),
             Some(keeper) => keeper.stop().await,
             None => {}
         }
     };
     let proxy = async {
+        let grace = ending.grace(grace);
         match server {
-            Some(server) if is_handed_over => server.leave(grace).await,
+            Some(server) if ending == Ending::HandedOver => server.leave(grace).await,
             Some(server) => server.stop(grace).await,
             None => Ok(()),
         }
     };
-    tokio::join!(status, proxy).1
+    let ((), ended) = tokio::join!(status, proxy);
+    // The worker's panic is known, and has been reported.
+    if ending == Ending::WorkerEnded { Ok(()) } else { ended }
 }
 
 /// Tells others that this process serves, and closes what was handed to it for nothing.
@@ -179,14 +197,15 @@ fn begin(handed: &HandedSockets) {
 }
 
 /// Waits for the signal to start a successor, and ends when one has taken over.
-async fn hand_over(server: &RefCell<Option<Server>>, handed: &HandedSockets, mut upgrade: Signal) {
-    while upgrade.recv().await.is_some() {
+async fn hand_over(server: &RefCell<Option<Server>>, handed: &HandedSockets, mut upgrades: Upgrades) {
+    while upgrades.next().await.is_some() {
         let legacy = match &*server.borrow() {
             Some(server) => server.proxy.bequeath_quic().map(|quic| (server.chosen_ports(), quic)),
             None => continue,
         };
         let started = legacy.context("the sockets of QUIC cannot be copied");
-        let started = started.and_then(|(ports, quic)| Successor::start(&ports, handed.kept(), quic));
+        let started =
+            started.and_then(|(ports, quic)| Successor::start(&upgrades, &ports, handed.kept(), quic));
         let started = started.inspect(|successor| {
             let (process, successor) = (std::process::id(), successor.pid());
             tracing::info!(process, successor, "a successor is started, and gets the listening sockets");
@@ -308,8 +327,10 @@ impl Publisher for ServerBuilder {
         translation.new_problems(&self.before).for_each(report);
         let mut server = self.server.borrow_mut();
         match &mut *server {
-            Some(server) if translation.model == self.before.model => server.note_applied(&translation),
-            Some(server) => server.apply(&translation),
+            Some(server) if translation.model == self.before.model => {
+                server.note_applied(&translation, &self.before);
+            }
+            Some(server) => server.apply(&translation, &self.before),
             None => match Server::build(&self.bootstrap, &translation) {
                 Ok(built) => {
                     *server = Some(built);
@@ -362,7 +383,6 @@ impl Bootstrap {
         let descriptors = machine::Descriptors::share_out(workers.len(), kept_open(options));
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let rollouts = canaries::begin(options.keeps_canaries());
-        let canary_state = StateFile::of(options.canary_state.as_deref(), &rollouts)?;
         let handed = Arc::new(service_manager::handed_sockets()?);
         let listener = admin_listener(admin_address, &handed)?;
         let findings = Arc::<Findings>::default();
@@ -397,6 +417,7 @@ impl Bootstrap {
         admin::spawn(listener, Arc::clone(&admin), descriptors.side_connections)?;
         Ok(Self {
             registry,
+            canary_state: StateFile::of(options.canary_state.as_deref(), &rollouts)?,
             proxy: proxy::Options {
                 workers,
                 source_addresses: options.upstream_source_address.clone(),
@@ -411,6 +432,7 @@ impl Bootstrap {
                 budget: descriptors.worker,
                 rollouts,
                 health_news: Arc::default(),
+                worker_ends: Arc::default(),
                 handed,
                 fallback_certificate: Some(fallback_certificate::make()?),
                 hostname: machine::hostname(),
@@ -419,7 +441,6 @@ impl Bootstrap {
             providers,
             annotations_prefix: options.reading.annotations_prefix.as_str().into(),
             audit_log,
-            canary_state,
             side_connections: descriptors.side_connections,
             recording,
         })
@@ -465,7 +486,7 @@ impl Server {
         let (http, https) = (address(ListenerKind::Http), address(ListenerKind::Https));
         let (workers, hosts) = (bootstrap.proxy.workers.len(), translation.model.hosts().count());
         let server = Self { registry, snapshot, proxy, admin, log };
-        server.note_applied(translation);
+        server.note_applied(translation, &Translation::default());
         let admin = server.admin.address;
         let console = server.admin.console.as_ref().map(|_| format!("http://{admin}/console/"));
         tracing::info!(http, https, %admin, workers, hosts, console, "serving");
@@ -473,21 +494,24 @@ impl Server {
     }
 
     /// Goes over to another configuration.
-    fn apply(&mut self, translation: &Arc<Translation>) {
+    fn apply(&mut self, translation: &Arc<Translation>, before: &Translation) {
         log_output::redirect(&self.log, Some(&self.snapshot.settings), &translation.model.settings);
         let generation = self.snapshot.generation + 1;
         self.snapshot = Arc::new(routing::compile(&translation.model, Some(&self.snapshot), generation));
         self.proxy.publish(Arc::clone(&self.snapshot));
-        self.note_applied(translation);
+        self.note_applied(translation, before);
         tracing::info!(generation, hosts = translation.model.hosts().count(), "configuration applied");
     }
 
-    fn note_applied(&self, translation: &Arc<Translation>) {
+    fn note_applied(&self, translation: &Arc<Translation>, before: &Translation) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let snapshot = Arc::clone(&self.snapshot);
         self.registry.config_applied(move || snapshot.digest(), now);
-        let certificates = translation.certificates.iter().map(|one| (one.host.clone(), one.info.clone()));
-        self.registry.set_certificates(certificates.collect());
+        if !Arc::ptr_eq(&translation.certificates, &before.certificates) {
+            let certificates = translation.certificates.iter();
+            let certificates = certificates.map(|one| (one.host.clone(), one.info.clone()));
+            self.registry.set_certificates(certificates.collect());
+        }
         let translation = Arc::clone(translation);
         self.registry.set_orphans(move || translation.orphans());
     }

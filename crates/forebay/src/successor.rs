@@ -12,12 +12,14 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use proxy::{QuicLegacy, listening_sockets};
 use rustix::io::dup;
 use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::service_manager::{KEPT, PORTS, QUIC, READY, SOCKETS};
 
@@ -38,11 +40,64 @@ pub(crate) struct ChosenPort {
     pub(crate) port: u16,
 }
 
+/// Upgrades as they are asked for, by SIGUSR2.
+pub(crate) struct Upgrades {
+    signal: Signal,
+    starter: Starter,
+}
+
+/// The thread that starts successors. It has the priority that this process began with, which the main thread
+/// gives up ([`machine::give_way`](crate::machine::give_way)) and cannot have again: the threads of a
+/// successor have that of the thread that starts it.
+struct Starter(mpsc::Sender<Order>);
+
+/// A program to be started, and where the result is awaited.
+struct Order {
+    command: Command,
+    started: mpsc::Sender<io::Result<Child>>,
+}
+
 /// A successor that has been started.
 #[derive(Debug)]
 pub(crate) struct Successor {
     child: Child,
     ready: OwnedFd,
+}
+
+impl Upgrades {
+    /// To be called before this thread has given its priority up.
+    ///
+    /// # Errors
+    /// The signal cannot be followed, or no thread can be started.
+    pub(crate) fn follow() -> io::Result<Self> {
+        Ok(Self { signal: signal(SignalKind::user_defined2())?, starter: Starter::begin()? })
+    }
+
+    /// Waits until one is asked for. None where there will be no more.
+    pub(crate) async fn next(&mut self) -> Option<()> {
+        self.signal.recv().await
+    }
+}
+
+impl Starter {
+    fn begin() -> io::Result<Self> {
+        let (sender, orders) = mpsc::channel::<Order>();
+        let run = move || {
+            for Order { mut command, started } in orders {
+                // It is waited for.
+                let _ = started.send(command.spawn());
+            }
+        };
+        std::thread::Builder::new().name("successor".to_owned()).spawn(run)?;
+        Ok(Self(sender))
+    }
+
+    fn start(&self, command: Command) -> io::Result<Child> {
+        let (started, result) = mpsc::channel();
+        let is_gone = || io::Error::other("the thread that starts it is gone");
+        self.0.send(Order { command, started }).map_err(|_| is_gone())?;
+        result.recv().map_err(|_| is_gone())?
+    }
 }
 
 impl Successor {
@@ -52,6 +107,7 @@ impl Successor {
     /// # Errors
     /// The program cannot be started, or this process cannot have one.
     pub(crate) fn start(
+        upgrades: &Upgrades,
         ports: &[ChosenPort],
         kept: &BTreeSet<SocketAddr>,
         quic: Option<QuicLegacy>,
@@ -74,7 +130,8 @@ impl Successor {
         };
         let ports: Vec<_> = ports.iter().map(|one| format!("{}={}", one.what, one.port)).collect();
         let kept: Vec<_> = kept.iter().map(SocketAddr::to_string).collect();
-        let child = Command::new(&program)
+        let mut command = Command::new(&program);
+        command
             .args(env::args_os().skip(1))
             .env(SOCKETS, numbers(&sockets))
             .env(QUIC, numbers(&quic))
@@ -83,9 +140,9 @@ impl Successor {
             .env(READY, write.as_raw_fd().to_string())
             .env_remove("LISTEN_FDS")
             .env_remove("LISTEN_PID")
-            .env_remove("LISTEN_FDNAMES")
-            .spawn()
-            .with_context(|| format!("{} cannot be started", program.display()))?;
+            .env_remove("LISTEN_FDNAMES");
+        let started = upgrades.starter.start(command);
+        let child = started.with_context(|| format!("{} cannot be started", program.display()))?;
         Ok(Self { child, ready })
     }
 
@@ -121,6 +178,9 @@ fn descriptors() -> io::Result<Vec<RawFd>> {
     let names = names.collect::<io::Result<Vec<_>>>()?;
     let mut numbers: Vec<_> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
+    // The folder was open itself while it was read: its number is free by now, and would be that of the first
+    // copy that is made.
+    numbers.retain(|number| fs::symlink_metadata(format!("{DESCRIPTORS}/{number}")).is_ok());
     Ok(numbers)
 }
 

@@ -9,9 +9,11 @@ mod database;
 mod databases;
 mod edition;
 mod field;
+mod known;
 mod ranges;
+mod record;
 mod systems;
-mod value;
+mod tree;
 
 pub use countries::Countries;
 pub use country::{Country, InvalidCountry, NAMES};

@@ -1,4 +1,4 @@
-//! Counters of the kernel for the network namespace of the calling thread.
+//! Counters of the kernel for the network namespace of the calling thread, or of another process.
 //!
 //! Must not be in here: expected values.
 
@@ -21,8 +21,13 @@ impl Connections {
     /// Reads the counters. `port` is the remote port of the sockets in `TIME_WAIT` to count: of all
     /// connections to that port, these are the ones that were closed at this end first.
     pub fn read(port: u16) -> Result<Connections> {
-        let snmp = fs::read_to_string("/proc/thread-self/net/snmp")?;
-        let sockets = fs::read_to_string("/proc/thread-self/net/tcp")?;
+        Self::read_of("/proc/thread-self", port)
+    }
+
+    /// The same for the namespace of the process or thread with this folder below `/proc`.
+    pub fn read_of(folder: &str, port: u16) -> Result<Connections> {
+        let snmp = fs::read_to_string(format!("{folder}/net/snmp"))?;
+        let sockets = fs::read_to_string(format!("{folder}/net/tcp"))?;
         Ok(Connections {
             opened: counter(&snmp, "Tcp", "ActiveOpens")?,
             accepted: counter(&snmp, "Tcp", "PassiveOpens")?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::{Affinity, HashBy, HealthCheck, UpstreamTls};
+use crate::{Affinity, HashBy, HealthCheck, RetryConstraint, UpstreamTls};
 
 /// The index of a [`Cluster`] in the [`Clusters`] of its [`Model`](crate::Model). A cluster keeps its index
 /// from one model to the next of the same source; once the cluster is gone, another one may get the index.
@@ -155,6 +155,8 @@ pub struct Cluster {
     pub endpoints: Vec<Endpoint>,
     /// The active health check of its endpoints; none where they are not checked.
     pub health_check: Option<Arc<HealthCheck>>,
+    /// The bound of the Service's retries; none where only routes bound them.
+    pub retry_constraint: Option<Arc<RetryConstraint>>,
 }
 
 /// One address of a [`Cluster`].

@@ -44,6 +44,7 @@ mod json;
 mod jwt;
 mod labels;
 pub mod limits;
+mod list;
 mod listener;
 pub mod log;
 mod networks;
@@ -55,6 +56,7 @@ mod processor;
 mod replacements;
 mod replicas;
 mod request_quota;
+mod retry_constraint;
 mod rollout;
 mod route;
 mod script;
@@ -110,6 +112,7 @@ pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use json::to_json;
 pub use jwt::{Jwt, JwtIssuer, TokenPlace};
 pub use labels::Labels;
+pub use list::{Items, List};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use networks::{AddressRule, Networks};
 pub use oidc::{Oidc, OidcClient};
@@ -120,6 +123,7 @@ pub use processor::{ProcessedBody, ProcessedParts, Processor, ProcessorPolicy};
 pub use replacements::{Replacement, Replacements};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
+pub use retry_constraint::RetryConstraint;
 pub use rollout::{Rollout, RolloutShare, RolloutStep, RolloutStop};
 pub use route::{
     Action, ConnectionHeader, Forward, InvalidPath, PathKind, PathMatch, RetryOn, RetryPolicy, Route,
@@ -182,13 +186,9 @@ mod tests {
     fn hosts_that_listeners_share_are_told_once() {
         let list = |name: &str| -> HostList {
             let name = HostName::parse(name).unwrap();
-            Arc::new(vec![Arc::new(Host {
-                name,
-                aliases: Vec::new(),
-                tls: Arc::default(),
-                routes: Vec::new(),
-                wider: None,
-            })])
+            let host =
+                Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new(), wider: None };
+            Arc::new(vec![Arc::new(host)].into())
         };
         let (shared, own) = (list("a.test"), list("b.test"));
         let protocols = [Protocol::Http(Arc::clone(&shared)), Protocol::Http(own), Protocol::Https(shared)];

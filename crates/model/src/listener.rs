@@ -3,12 +3,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Host, Stream};
+use crate::{Host, List, Stream};
 
 /// Hosts that one listener serves, or several: listeners with the same hosts share one list, so that a
 /// hundred thousand hosts are stored and compiled once. A name occurs at most once by convention: of two, the
 /// last one would be served.
-pub type HostList = Arc<Vec<Arc<Host>>>;
+pub type HostList = Arc<List<Arc<Host>>>;
 
 /// A port that clients connect to.
 #[derive(Clone, Debug, PartialEq, Serialize)]

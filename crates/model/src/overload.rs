@@ -62,6 +62,21 @@ pub enum Priority {
     Sheddable,
 }
 
+impl Overload {
+    /// Counts requests and does nothing else: for a route without overload settings whose Service bounds
+    /// retries by its requests.
+    pub fn counting() -> Self {
+        Self {
+            mode: Mode::Watch,
+            concurrency: Concurrency::Off,
+            queue_timeout: Duration::ZERO,
+            ejection: false,
+            slow_start: Duration::ZERO,
+            retry_budget: None,
+        }
+    }
+}
+
 impl Default for Overload {
     fn default() -> Self {
         Self {

@@ -112,6 +112,7 @@ reasons! {
         "concurrency_limit" => ConcurrencyLimit, "All endpoints are at their concurrency limit, and the route has no queue.";
         "queue_timeout" => QueueTimeout, "The request waited too long for a slot at an endpoint.";
         "queue_full" => QueueFull, "All endpoints are at their concurrency limit, and the queue is full.";
+        "retry_budget" => RetryBudget, "The request would be tried again, but a policy bounds the retries of the Service, and no more are allowed now.";
         "upstream_head_too_large" => UpstreamHeadTooLarge, "The endpoint's response head is too long.";
     }
     Forebay {

@@ -80,6 +80,7 @@ pub use crate::drive::explain;
 pub use crate::io::handed::{HandedSockets, handed_descriptor, listening_sockets};
 pub use crate::io::quic::QuicLegacy;
 pub use crate::limits::CACHE_BYTES_MIN;
+pub use crate::listen::ended::WorkerEnds;
 pub use crate::listen::listener::ClosedPorts;
 use crate::options::Share;
 pub use crate::options::{Budget, Options};
@@ -247,8 +248,9 @@ impl Proxy {
             let (acknowledgement, closed) = proxy.told_by(index);
             let control = Control::new(&control, &stops, proxy.guard.orders());
             let (ticks, announcements) = (proxy.guard.tick(index), announcements.take());
+            let ends = Arc::clone(&options.worker_ends);
             let thread =
-                WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks, announcements };
+                WorkerThread { cpu, sockets, control, acknowledgement, closed, ticks, ends, announcements };
             let (clock, recorder) = (Clock::new(start), registry.recorder());
             let sinks = log.sinks(&recorder);
             let (shared_pool, registry, sources) =
@@ -355,7 +357,13 @@ impl Proxy {
         self.stopping.send_replace(Stopping::Now);
     }
 
-    /// Waits for the workers to end.
+    /// Has a worker panic.
+    #[cfg(debug_assertions)]
+    pub fn panic_worker(&self, worker: u32) {
+        self.stopping.send_replace(Stopping::Panic(worker));
+    }
+
+    /// Waits for all workers to end.
     ///
     /// # Errors
     /// The error of the first worker whose event loop failed.
@@ -363,8 +371,9 @@ impl Proxy {
     /// # Panics
     /// Where a worker has panicked, with its message.
     pub fn join(self) -> std::io::Result<()> {
-        for thread in self.threads {
-            match thread.join() {
+        let ended: Vec<_> = self.threads.into_iter().map(JoinHandle::join).collect();
+        for ended in ended {
+            match ended {
                 Ok(result) => result?,
                 Err(panic) => std::panic::resume_unwind(panic),
             }

@@ -161,6 +161,8 @@ pub(crate) const HTTP2_HEADER_TABLE_BYTES: u32 = 4 << 10;
 /// [`HTTP2_STREAMS_PER_CANCEL`] completed ones; more end the connection. Each costs an endpoint a
 /// connection.
 pub(crate) const HTTP2_CANCELS_MAX: u64 = 100;
+/// Streams that it may reset, counted in the same way, before its requests run behind those of others.
+pub(crate) const HTTP2_CANCELS_UNSUSPECTED_MAX: u64 = 20;
 /// Completed streams for each one that may be reset.
 pub(crate) const HTTP2_STREAMS_PER_CANCEL: u64 = 10;
 /// Streams of one connection that may be malformed; more end it.
@@ -184,9 +186,17 @@ pub(crate) const HTTP3_OFFER_MIN: Duration = Duration::from_secs(60);
 pub(crate) const HTTP3_OFFER_MAX: Duration = Duration::from_secs(86_400);
 /// Bytes of a connection of QUIC that have been written and that its client has not acknowledged.
 pub(crate) const QUIC_UNACKNOWLEDGED_BYTES_MAX: u64 = 1 << 20;
-/// Streams that a client may open before it has shown that it uses many (RFC 9114 section 6.1 asks for as
-/// many). `quinn-proto` keeps tables with room for all of them, which double in size between 112 and 113.
-pub(crate) const QUIC_STREAMS_FIRST: u32 = 100;
+/// Streams that a client may open before it has shown that it uses many, and after that. `quinn-proto` keeps
+/// tables with room for all of them: with 100, which RFC 9114 section 6.1 asks for, they take 5.4 KB, and
+/// with 20 and [`QUIC_UNI_STREAMS_MAX`] 1.3. A client with half as many requests open may open 100 a round
+/// trip later.
+pub(crate) const QUIC_STREAMS_FIRST: u32 = 20;
+pub(crate) const QUIC_STREAMS_SECOND: u32 = 100;
+/// Requests of a connection whose tasks begin before others have their turn.
+pub(crate) const QUIC_REQUESTS_PER_TURN_MAX: u32 = 8;
+/// Connection ids that a client has at a time: one in use, and two for changes of its path. Each takes some
+/// 150 bytes.
+pub(crate) const QUIC_CONNECTION_IDS_MAX: u8 = 3;
 /// Unidirectional streams that a client may have open: three that HTTP/3 needs, and others that are ignored.
 pub(crate) const QUIC_UNI_STREAMS_MAX: u32 = 8;
 /// Least time without a packet after which a client is gone.
@@ -202,6 +212,20 @@ pub(crate) const QUIC_HALF_OPEN_UNVALIDATED_PER_NETWORK_MAX: usize = 16;
 /// Handshakes over QUIC in progress, of a worker and of one network; first packets of others are dropped.
 pub(crate) const QUIC_HALF_OPEN_MAX: usize = 1024;
 pub(crate) const QUIC_HALF_OPEN_PER_NETWORK_MAX: usize = 256;
+/// Connections of a network that may end for a flood within the time for which a worker remembers them. After
+/// more, the network begins one handshake in each interval.
+pub(crate) const QUIC_FLOODS_MAX: u32 = 8;
+pub(crate) const QUIC_FLOOD_MEMORY: Duration = Duration::from_secs(10);
+pub(crate) const QUIC_FLOOD_HANDSHAKE_INTERVAL: Duration = Duration::from_millis(100);
+/// Networks of which it is remembered.
+pub(crate) const QUIC_FLOODING_NETWORKS_MAX: usize = 1024;
+/// Changes of a client's address within a time, after more of which its connection is served behind others.
+pub(crate) const QUIC_MOVES_MAX: u32 = 8;
+pub(crate) const QUIC_MOVES_MEMORY: Duration = Duration::from_secs(10);
+/// Packets that wait for a connection whose client is suspected of a flood, and for all of a socket; further
+/// ones are lost.
+pub(crate) const QUIC_SUSPECT_PACKETS_MAX: usize = 32;
+pub(crate) const QUIC_SUSPECT_PACKETS_OF_ALL_MAX: usize = 2048;
 /// Longest time of a handshake over QUIC: with three packets in ten lost, some take longer than ten seconds.
 pub(crate) const QUIC_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
 /// Datagrams that a socket of QUIC receives before other tasks run and the sockets are polled. One receive
@@ -209,7 +233,7 @@ pub(crate) const QUIC_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(30);
 pub(crate) const QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX: usize = 32;
 /// Streams of HTTP/3 of a worker whose heads have not come, about a kilobyte each. Beyond it, a connection
 /// ends that has more than a share of its own.
-pub(crate) const HTTP3_HEADS_WAITING_MAX: usize = 8192;
+pub(crate) const HTTP3_HEADS_WAITING_MAX: usize = 4096;
 pub(crate) const HTTP3_HEADS_WAITING_SHARE: usize = 16;
 /// Receives of the kernel in one call. Each is of up to 64 KiB, which it may have joined from datagrams.
 pub(crate) const QUIC_BATCH: usize = 8;
@@ -235,8 +259,9 @@ pub(crate) const QUIC_REPLICA_ASK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const QUIC_REPLICA_SILENCE_MAX: Duration = Duration::from_secs(3);
 /// Time between two stateless resets of a worker. None is longer than the packet that it answers.
 pub(crate) const QUIC_RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
-/// Tokens for later connections that a client gets, and the age after which they are not taken.
-pub(crate) const QUIC_TOKENS_SENT: u32 = 2;
+/// Tokens for later connections that a client gets for each of its packets that shows that it receives at its
+/// address, commonly two or three, and the age after which they are not taken.
+pub(crate) const QUIC_TOKENS_SENT: u32 = 1;
 pub(crate) const QUIC_TOKEN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Tokens that have been used within their lifetime. Others are not taken.
 pub(crate) const QUIC_TOKENS_USED_MAX: usize = 1 << 16;

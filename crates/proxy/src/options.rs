@@ -10,6 +10,7 @@ use count_exchange::LimitRedis;
 use identity::oidc::directory::Directory;
 
 use crate::io::handed::HandedSockets;
+use crate::listen::ended::WorkerEnds;
 use crate::replicas::ReplicaSecret;
 use crate::upstream::checks::HealthNews;
 
@@ -45,6 +46,8 @@ pub struct Options {
     pub rollouts: Arc<Rollouts>,
     /// Changes of the health of endpoints.
     pub health_news: Arc<HealthNews>,
+    /// Reports a worker whose thread has ended.
+    pub worker_ends: Arc<WorkerEnds>,
     /// Listening sockets that another process has handed to this one.
     pub handed: Arc<HandedSockets>,
     /// The machine's name, for the access log.

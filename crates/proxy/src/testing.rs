@@ -72,7 +72,7 @@ pub(crate) fn model(routes: impl IntoIterator<Item = Route>) -> Model {
         routes: routes.into_iter().map(Arc::new).collect(),
         wider: None,
     };
-    let hosts = Arc::new(vec![Arc::new(host)]);
+    let hosts: model::HostList = Arc::new(vec![Arc::new(host)].into());
     let listener = |port, protocol| Listener { address: None, port, protocol };
     Model {
         listeners: vec![

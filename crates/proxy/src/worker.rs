@@ -47,6 +47,7 @@ use crate::io::pipe::Pipes;
 use crate::io::quic::SharedQuic;
 use crate::io::spare::Spare;
 use crate::io::tls::HandshakeLimiter;
+use crate::io::vital::Vital;
 use crate::limits::{
     ABUSE_DELAYED_MAX, CACHE_REFRESHES_MAX, IDLE_CLOSED_PER_TURN, MIRRORS_MAX, UNHELD_TOLD_INTERVAL,
 };
@@ -156,6 +157,8 @@ pub(crate) struct Worker {
     http3: RefCell<Vec<ListenerId>>,
     /// Notified when a connection has been closed.
     closed: Notify,
+    /// The tasks without which this worker serves nobody.
+    pub(crate) vital: Vital,
 }
 
 impl Worker {
@@ -216,6 +219,7 @@ impl Worker {
             alternatives: shared.alternatives,
             http3: RefCell::default(),
             closed: Notify::new(),
+            vital: Vital::default(),
         })
     }
 

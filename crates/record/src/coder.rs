@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::bytes::{put, put_signed, put_text};
 use crate::frame::{Absent, Frame};
-use crate::shape::{pieces, split};
+use crate::shape::{begins_with_piece, first_piece, numbers_in, split};
 
 /// Changes of a file, which are told before its numbers.
 pub(crate) mod change {
@@ -26,24 +26,49 @@ pub(crate) const ORIGIN: &str = "";
 /// Encodes the frames of one block.
 #[derive(Default)]
 pub(crate) struct Coder {
-    shapes: HashMap<Arc<[u8]>, u32>,
-    by_id: Vec<Arc<[u8]>>,
+    shapes: Shapes,
     files: BTreeMap<String, State>,
-    paths: u64,
+    /// The number of the frame.
+    frame: u64,
+}
+
+/// The shapes so far, by their numbers.
+#[derive(Default)]
+struct Shapes {
+    ids: HashMap<Arc<[u8]>, u32>,
+    by_id: Vec<Shape>,
     /// Room that is used again.
     piece: Vec<u8>,
+}
+
+struct Shape {
+    bytes: Arc<[u8]>,
+    /// The number of numbers in a piece of this shape.
+    numbers: usize,
 }
 
 /// The memory about one file.
 struct State {
     id: u64,
     content: Content,
+    /// The last frame that had the file, be it that it could not be read.
+    frame: u64,
 }
 
 enum Content {
     Gone,
     Absent(Absent),
-    Pieces(Pieces),
+    Text(Text),
+}
+
+/// A text and its pieces. It is kept since most pieces are the same in the next frame: these are not taken
+/// apart again.
+#[derive(Default)]
+struct Text {
+    whole: String,
+    pieces: Pieces,
+    /// Where each piece ends in the text.
+    ends: Vec<u32>,
 }
 
 /// The pieces of a text by the numbers of their shapes, and the numbers in all of them.
@@ -56,6 +81,7 @@ pub(crate) struct Pieces {
 impl Coder {
     /// Appends the bytes of a frame.
     pub(crate) fn encode(&mut self, frame: &Frame, out: &mut Vec<u8>) {
+        self.frame += 1;
         let mut changes = Vec::new();
         let mut count = 0;
         let mut deltas = Deltas::default();
@@ -65,9 +91,8 @@ impl Coder {
         for (path, content) in std::iter::once((ORIGIN, &origin)).chain(files) {
             count += u64::from(self.file(path, content, &mut changes, &mut deltas));
         }
-        for (path, state) in &mut self.files {
-            let is_gone = !path.is_empty() && !frame.files.contains_key(path);
-            if is_gone && !matches!(state.content, Content::Gone) {
+        for state in self.files.values_mut() {
+            if state.frame != self.frame && !matches!(state.content, Content::Gone) {
                 state.content = Content::Gone;
                 put(&mut changes, state.id);
                 put(&mut changes, change::GONE);
@@ -90,116 +115,158 @@ impl Coder {
         changes: &mut Vec<u8>,
         deltas: &mut Deltas,
     ) -> bool {
-        let (mut state, is_new) = match self.files.remove(path) {
-            Some(state) => (state, false),
-            None => (State { id: self.paths, content: Content::Gone }, true),
-        };
-        if is_new {
-            self.paths += 1;
+        if let Some(state) = self.files.get_mut(path) {
+            state.frame = self.frame;
+            let Some(change) = state.content.next(content, &mut self.shapes, deltas) else { return false };
+            put(changes, state.id);
+            changes.extend_from_slice(&change);
+            return true;
         }
-        let mut head = Vec::new();
-        put(&mut head, state.id);
-        if is_new {
-            put_text(&mut head, path.as_bytes());
-        }
-        let is_changed = match content {
-            Ok(text) => {
-                let before = match &mut state.content {
-                    Content::Pieces(pieces) => Some(std::mem::take(pieces)),
-                    _ => None,
-                };
-                let (pieces, change) = self.pieces(text, before, deltas);
-                state.content = Content::Pieces(pieces);
-                if let Some(change) = &change {
-                    changes.append(&mut head);
-                    put(changes, change::PIECES);
-                    changes.extend_from_slice(change);
-                }
-                change.is_some()
-            }
-            Err(absent) => {
-                let is_same = matches!(&state.content, Content::Absent(before) if before == absent);
-                if !is_same {
-                    changes.append(&mut head);
-                    match absent {
-                        Absent::Missing => put(changes, change::MISSING),
-                        Absent::Unreadable(why) => {
-                            put(changes, change::UNREADABLE);
-                            put_text(changes, why.as_bytes());
-                        }
-                    }
-                    state.content = Content::Absent(absent.clone());
-                }
-                !is_same
-            }
-        };
+        let mut state = State { id: self.files.len() as u64, content: Content::Gone, frame: self.frame };
+        put(changes, state.id);
+        put_text(changes, path.as_bytes());
+        // A file that is there for the first time is a change, also if it is empty.
+        changes.extend(state.content.next(content, &mut self.shapes, deltas).unwrap_or_default());
         self.files.insert(path.to_owned(), state);
-        is_changed
+        true
     }
+}
 
-    /// The pieces of a text, and the bytes that tell of their shapes if these are not the same as before.
-    fn pieces(
+impl Content {
+    /// Replaces this by the next content of the file. Returns the bytes of the change, if there is more of it
+    /// than other numbers.
+    fn next(
         &mut self,
-        text: &str,
-        before: Option<Pieces>,
+        content: &Result<String, Absent>,
+        shapes: &mut Shapes,
         deltas: &mut Deltas,
-    ) -> (Pieces, Option<Vec<u8>>) {
-        let was_there = before.is_some();
-        let before = before.unwrap_or_default();
-        let mut now = Pieces::default();
+    ) -> Option<Vec<u8>> {
+        let (next, change) = match (content, &*self) {
+            (Ok(text), Content::Text(before)) if before.whole == *text => {
+                deltas.zeros += before.pieces.numbers.len() as u64;
+                return None;
+            }
+            (Ok(text), Content::Text(before)) => {
+                let (text, change) = before.next(text, shapes, deltas);
+                (Content::Text(text), change)
+            }
+            (Ok(text), _) => {
+                let (text, change) = Text::default().next(text, shapes, deltas);
+                let no_piece = || shape_change(&Pieces::default(), &Pieces::default(), &[], shapes);
+                (Content::Text(text), Some(change.unwrap_or_else(no_piece)))
+            }
+            (Err(absent), Content::Absent(before)) if absent == before => return None,
+            (Err(absent), _) => (Content::Absent(absent.clone()), Some(absence_change(absent))),
+        };
+        *self = next;
+        change
+    }
+}
+
+impl Text {
+    /// The next text after this one, and the bytes that tell of the shapes of its pieces if these are others.
+    fn next(&self, text: &str, shapes: &mut Shapes, deltas: &mut Deltas) -> (Text, Option<Vec<u8>>) {
         let mut new_shapes = Vec::new();
-        let mut piece = std::mem::take(&mut self.piece);
-        for (index, text) in pieces(text).enumerate() {
-            piece.clear();
-            split(text, &mut piece, &mut now.numbers);
-            let expected = before.shapes.get(index).copied();
-            let id = match expected.filter(|id| *self.by_id[*id as usize] == *piece) {
-                Some(id) => id,
-                None => self.shape(&piece, &mut new_shapes),
-            };
-            now.shapes.push(id);
+        let next = self.taken_apart(text, shapes, &mut new_shapes);
+        let (before, now) = (&self.pieces, &next.pieces);
+        if before.shapes == now.shapes {
+            deltas.push_all(&now.numbers, &before.numbers);
+            return (next, None);
         }
-        self.piece = piece;
-        let bases = bases(&before, &now.shapes, |id| numbers_of(&self.by_id, id));
-        for (number, base) in now.numbers.iter().zip(bases) {
-            deltas.push(number.wrapping_sub(base));
-        }
-        if was_there && before.shapes == now.shapes {
-            return (now, None);
-        }
-        let (prefix, suffix) = common(&before.shapes, &now.shapes);
-        let middle = &now.shapes[prefix..now.shapes.len() - suffix];
-        let mut change = Vec::new();
-        put(&mut change, new_shapes.len() as u64);
-        for id in new_shapes {
-            put_text(&mut change, &self.by_id[id as usize]);
-        }
-        for part in [prefix, suffix, middle.len()] {
-            put(&mut change, part as u64);
-        }
-        let mut last = 0;
-        for id in middle {
-            put_signed(&mut change, i64::from(*id) - last);
-            last = i64::from(*id);
-        }
-        (now, Some(change))
+        deltas.push_all(&now.numbers, &bases(before, &now.shapes, |id| shapes.by_id[id as usize].numbers));
+        let change = shape_change(before, now, &new_shapes, shapes);
+        (next, Some(change))
     }
 
-    fn shape(&mut self, piece: &[u8], new: &mut Vec<u32>) -> u32 {
-        if let Some(id) = self.shapes.get(piece) {
+    /// A text with its pieces: those that are the same as in this one, and at the same place, are taken over.
+    fn taken_apart(&self, text: &str, shapes: &mut Shapes, new_shapes: &mut Vec<u32>) -> Text {
+        let mut next = Text { whole: text.to_owned(), ..Text::default() };
+        next.ends.reserve(self.ends.len());
+        next.pieces.shapes.reserve(self.pieces.shapes.len());
+        next.pieces.numbers.reserve(self.pieces.numbers.len());
+        let mut piece = std::mem::take(&mut shapes.piece);
+        let mut known = self.pieces.shapes.iter().zip(&self.ends);
+        let mut begin = 0;
+        let mut number = 0;
+        let mut rest = text;
+        while !rest.is_empty() {
+            let before = known.next();
+            let before = before.map(|(id, end)| (*id, *end as usize, shapes.by_id[*id as usize].numbers));
+            let same = before.filter(|(_, end, _)| begins_with_piece(rest, &self.whole[begin..*end]));
+            let len = if let Some((id, end, numbers)) = same {
+                next.pieces.shapes.push(id);
+                next.pieces.numbers.extend_from_slice(&self.pieces.numbers[number..number + numbers]);
+                end - begin
+            } else {
+                let first = first_piece(rest);
+                piece.clear();
+                split(first, &mut piece, &mut next.pieces.numbers);
+                next.pieces.shapes.push(shapes.id(&piece, before.map(|(id, ..)| id), new_shapes));
+                first.len()
+            };
+            if let Some((_, end, numbers)) = before {
+                begin = end;
+                number += numbers;
+            }
+            rest = &rest[len..];
+            next.ends.push((text.len() - rest.len()) as u32);
+        }
+        shapes.piece = piece;
+        next
+    }
+}
+
+impl Shapes {
+    /// The number of a shape, which is often the one that is expected. One that was not there before is added
+    /// to the new ones.
+    fn id(&mut self, shape: &[u8], expected: Option<u32>, new: &mut Vec<u32>) -> u32 {
+        if let Some(id) = expected.filter(|id| *self.by_id[*id as usize].bytes == *shape) {
+            return id;
+        }
+        if let Some(id) = self.ids.get(shape) {
             return *id;
         }
         let id = self.by_id.len() as u32;
-        let shape: Arc<[u8]> = piece.into();
-        self.by_id.push(Arc::clone(&shape));
-        self.shapes.insert(shape, id);
+        let bytes: Arc<[u8]> = shape.into();
+        self.by_id.push(Shape { bytes: Arc::clone(&bytes), numbers: numbers_in(shape) });
+        self.ids.insert(bytes, id);
         new.push(id);
         id
     }
 }
 
-fn numbers_of(shapes: &[Arc<[u8]>], id: u32) -> usize {
-    crate::shape::numbers_in(&shapes[id as usize])
+fn absence_change(absent: &Absent) -> Vec<u8> {
+    let mut change = Vec::new();
+    match absent {
+        Absent::Missing => put(&mut change, change::MISSING),
+        Absent::Unreadable(why) => {
+            put(&mut change, change::UNREADABLE);
+            put_text(&mut change, why.as_bytes());
+        }
+    }
+    change
+}
+
+/// The bytes that tell of the shapes of a text's pieces: shapes that are new, and those between the begin and
+/// the end that are the same as before.
+fn shape_change(before: &Pieces, now: &Pieces, new_shapes: &[u32], shapes: &Shapes) -> Vec<u8> {
+    let (prefix, suffix) = common(&before.shapes, &now.shapes);
+    let middle = &now.shapes[prefix..now.shapes.len() - suffix];
+    let mut change = Vec::new();
+    put(&mut change, change::PIECES);
+    put(&mut change, new_shapes.len() as u64);
+    for id in new_shapes {
+        put_text(&mut change, &shapes.by_id[*id as usize].bytes);
+    }
+    for part in [prefix, suffix, middle.len()] {
+        put(&mut change, part as u64);
+    }
+    let mut last = 0;
+    for id in middle {
+        put_signed(&mut change, i64::from(*id) - last);
+        last = i64::from(*id);
+    }
+    change
 }
 
 /// How many shapes are the same at the begin, and how many of the rest at the end.
@@ -252,6 +319,13 @@ impl Deltas {
             put(&mut self.bytes, self.zeros);
             put_signed(&mut self.bytes, delta);
             self.zeros = 0;
+        }
+    }
+
+    /// The differences of numbers to those that they are compared with.
+    fn push_all(&mut self, numbers: &[i64], bases: &[i64]) {
+        for (number, base) in numbers.iter().zip(bases) {
+            self.push(number.wrapping_sub(*base));
         }
     }
 

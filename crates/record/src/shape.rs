@@ -18,19 +18,18 @@ const ESCAPE: u8 = 5;
 /// Digits that surely fit a number.
 const DIGITS_MAX: usize = 18;
 
-/// Splits a text into lines, and a line of JSON after each object of a list.
-pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let bytes = rest.as_bytes();
-        let end = (0..bytes.len()).find(|&at| ends_piece(bytes, at)).map_or(bytes.len(), |at| at + 1);
-        let (piece, after) = rest.split_at(end);
-        rest = after;
-        Some(piece)
-    })
+/// The first piece of a text that is not empty: a line, or in a line of JSON an object of a list.
+pub(crate) fn first_piece(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let end = (0..bytes.len()).find(|&at| ends_piece(bytes, at)).map_or(bytes.len(), |at| at + 1);
+    &text[..end]
+}
+
+/// Whether the first piece of a text is this one, which is not empty. A piece without an end of its own is
+/// the last one of its text.
+pub(crate) fn begins_with_piece(text: &str, piece: &str) -> bool {
+    let is_whole = piece.len() == text.len() || ends_piece(piece.as_bytes(), piece.len() - 1);
+    is_whole && text.starts_with(piece)
 }
 
 fn ends_piece(bytes: &[u8], at: usize) -> bool {
@@ -185,6 +184,16 @@ mod tests {
 
     use super::*;
 
+    /// All pieces of a text.
+    fn pieces(text: &str) -> impl Iterator<Item = &str> {
+        let mut rest = text;
+        std::iter::from_fn(move || {
+            let piece = first_piece(rest);
+            rest = &rest[piece.len()..];
+            (!piece.is_empty()).then_some(piece)
+        })
+    }
+
     fn both_ways(text: &str) -> String {
         let mut out = Vec::new();
         for piece in pieces(text) {
@@ -216,6 +225,13 @@ mod tests {
     fn pieces_are_lines_and_objects() {
         assert_eq!(pieces("a\nb").collect::<Vec<_>>(), ["a\n", "b"]);
         assert_eq!(pieces("[{},{}]\n").collect::<Vec<_>>(), ["[{},", "{}]\n"]);
+    }
+
+    #[test]
+    fn a_piece_without_an_end_is_the_first_one_only_if_nothing_follows() {
+        assert!(begins_with_piece("a 1\nb", "a 1\n") && begins_with_piece("a 1", "a 1"));
+        assert!(!begins_with_piece("a 12", "a 1") && !begins_with_piece("a 1\n", "a 1"));
+        assert!(begins_with_piece("{},{}", "{},") && !begins_with_piece("b 1\n", "a 1\n"));
     }
 
     proptest! {

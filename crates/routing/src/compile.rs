@@ -79,7 +79,7 @@ mod tests {
 
     /// A model with these hosts at port 80.
     fn serving(hosts: Vec<Arc<Host>>) -> Model {
-        Model { listeners: vec![http(80, &Arc::new(hosts))], ..Model::default() }
+        Model { listeners: vec![http(80, &Arc::new(hosts.into()))], ..Model::default() }
     }
 
     fn forward(cluster: u32) -> Action {
@@ -202,8 +202,8 @@ mod tests {
             protocol: Protocol::Https(Arc::clone(hosts)),
         };
         let answer = Action::Respond(Box::new(DirectResponse::new(200, "")));
-        let hosts = Arc::new(vec![host("a", vec![route("/", answer.clone())])]);
-        let own = Arc::new(vec![host("b", vec![route("/", answer)])]);
+        let hosts = Arc::new(vec![host("a", vec![route("/", answer.clone())])].into());
+        let own = Arc::new(vec![host("b", vec![route("/", answer)])].into());
         let listeners = vec![http(80, &hosts), https(&hosts), http(8080, &own)];
         let old = compile(&Model { listeners, ..Model::default() }, None, 1);
         let tables = |snapshot: &Snapshot| -> Vec<_> {

@@ -75,7 +75,7 @@ mod tests {
             routes: Vec::new(),
             wider: None,
         };
-        let hosts = Arc::new(vec![Arc::new(host)]);
+        let hosts: model::HostList = Arc::new(vec![Arc::new(host)].into());
         let listeners = vec![
             Listener { address: None, port: 80, protocol: Protocol::Http(Arc::clone(&hosts)) },
             Listener { address: None, port: 443, protocol: Protocol::Https(hosts) },
@@ -107,7 +107,7 @@ mod tests {
             let mut model = passing_on(0, "a");
             let mut host = Host::clone(model.hosts().next().unwrap());
             host.aliases = vec![Alias::Pattern(Pattern::parse(pattern).unwrap())];
-            model.listeners[0].protocol = Protocol::Http(Arc::new(vec![Arc::new(host)]));
+            model.listeners[0].protocol = Protocol::Http(Arc::new(vec![Arc::new(host)].into()));
             compile(&model, None, 1).digest()
         };
         assert_ne!(named("^a"), named("^b"));

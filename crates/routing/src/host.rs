@@ -1,155 +1,87 @@
 //! Look-up of the table of routes by the host that a client names.
 
-use std::borrow::Borrow;
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-use model::{Alias, Host, HostList, HostName, HostTls, Route, StepBudget};
+use model::{HostList, HostName, List};
 
 use crate::aliases::Aliases;
-use crate::expressions::Expressions;
-use crate::needs::Needs;
-use crate::path::{Found, PathIndex};
+use crate::names::{Names, text_of};
+use crate::table::HostTable;
 
 /// Longest host name in bytes (RFC 1035 section 2.3.4); a longer one cannot be configured.
 const NAME_BYTES_MAX: usize = 253;
-
-/// A host with its routes.
-#[derive(Debug)]
-pub struct HostTable {
-    host: Arc<Host>,
-    is_plain: bool,
-    /// Index of the routes without a regular expression. `expressions` is searched first.
-    paths: PathIndex,
-    /// None for most hosts, which have no regular expression.
-    expressions: Option<Box<Expressions>>,
-    /// The features that each route uses, in the order of the routes.
-    needs: Box<[Needs]>,
-}
-
-impl HostTable {
-    pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
-        let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
-        let expressions = Expressions::boxed(host.routes.iter().map(|route| &route.path));
-        let is_plain = *host.tls == HostTls::default();
-        let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
-        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs })
-    }
-
-    /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
-    /// route.
-    pub(crate) fn find(
-        &self,
-        path: &[u8],
-        budget: &StepBudget,
-        complies: impl Fn(usize) -> bool,
-    ) -> Option<Found> {
-        let by_expression =
-            self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, &complies));
-        by_expression.or_else(|| self.paths.find(path, complies))
-    }
-
-    /// The host that the table is compiled from.
-    pub fn host(&self) -> &Arc<Host> {
-        &self.host
-    }
-
-    /// Name of the host, which selects the requests of this table.
-    pub fn name(&self) -> &HostName {
-        &self.host.name
-    }
-
-    /// Name of the host whose routes are searched if none of its own matches a request.
-    pub fn wider(&self) -> Option<&HostName> {
-        self.host.wider.as_deref()
-    }
-
-    fn aliases(&self) -> &[Alias] {
-        &self.host.aliases
-    }
-
-    /// TLS settings. The allocation stays the same until the settings change.
-    pub fn tls(&self) -> &Arc<HostTls> {
-        &self.host.tls
-    }
-
-    /// Whether the TLS settings are the defaults.
-    pub fn is_plain(&self) -> bool {
-        self.is_plain
-    }
-
-    /// Routes in the order of the model, including those that are shadowed by another of the same path.
-    pub fn routes(&self) -> &[Arc<Route>] {
-        &self.host.routes
-    }
-
-    /// The features that a route uses, by its place among the routes.
-    pub(crate) fn needs(&self, route: usize) -> Needs {
-        self.needs[route]
-    }
-
-    fn is_of_name(&self, host: &Arc<Host>) -> bool {
-        Arc::ptr_eq(&self.host, host) || self.host.name == host.name
-    }
-
-    /// Whether the table was built from this host, or from an equal one.
-    fn is_of(&self, host: &Arc<Host>) -> bool {
-        self.host == *host
-    }
-}
 
 /// Host tables by name. Each server block is separate, as in nginx: if no path of the selected host matches,
 /// wildcards and [`HostName::Any`] are not searched.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    exact: HashSet<ByName, RandomState>,
-    one_label: HashSet<ByName, RandomState>,
-    suffix: HashSet<ByName, RandomState>,
+    exact: Names,
+    one_label: Names,
+    suffix: Names,
     any: Option<Arc<HostTable>>,
     /// None if no host has aliases, which is the usual case.
     aliases: Option<Arc<Aliases<HostTable>>>,
-    in_order: Vec<Arc<HostTable>>,
+    in_order: List<Arc<HostTable>>,
+    /// The special hosts in each part of the list; none for most parts.
+    special: Vec<Option<Arc<[Arc<HostTable>]>>>,
     /// The hosts of the model.
     list: HostList,
 }
 
 impl Hosts {
-    /// Builds the tables of these hosts. Tables of hosts that have not changed are reused from `previous`.
+    /// Builds the tables of these hosts. Tables of hosts that have not changed are reused from `previous`,
+    /// and of lists that share parts only the other parts are visited.
     pub(crate) fn new(list: &HostList, previous: &Self) -> Self {
-        let mut before = Before { hosts: previous, at: 0, known: 0 };
         let mut changed = Vec::new();
-        let table = |host| {
-            before.table(host).cloned().unwrap_or_else(|| {
+        let in_order = list.mapped(&previous.list, &previous.in_order, |host| {
+            let known = previous.get(&host.name).filter(|table| table.is_of(host));
+            known.cloned().unwrap_or_else(|| {
                 let table = HostTable::new(host);
                 changed.push(Arc::clone(&table));
                 table
             })
-        };
-        let in_order: Vec<_> = list.iter().map(table).collect();
-        if before.known < previous.in_order.len() {
-            return Self { list: Arc::clone(list), ..in_order.into_iter().collect() };
-        }
-        let aliases = Aliases::of(in_order.iter().map(|table| (table.aliases(), table)));
-        // No host was removed, so the names of before are all still valid.
+        });
+        let special = in_order.of_parts(&previous.in_order, &previous.special, |part| {
+            let special: Arc<[_]> = part.iter().filter(|table| table.is_special()).cloned().collect();
+            (!special.is_empty()).then_some(special)
+        });
+        let Self { exact, one_label, suffix, any, .. } = previous.clone();
         let list = Arc::clone(list);
-        let mut hosts = Self { aliases, in_order, list, ..previous.clone_names() };
+        let mut hosts = Self { exact, one_label, suffix, any, aliases: None, in_order, special, list };
+        if !previous.list.is_empty() {
+            let present: HashSet<_> = hosts.list.unlike(&previous.list).map(|host| &host.name).collect();
+            let gone = previous.list.unlike(&hosts.list).map(|host| &host.name);
+            let gone: Vec<_> = gone.filter(|name| !present.contains(name)).collect();
+            for name in gone {
+                hosts.leave(name);
+            }
+        }
         for table in changed {
             hosts.enter(table);
         }
+        if hosts.names() < hosts.in_order.len() {
+            // A name occurs more than once: the last one is served, as if all tables were new.
+            hosts.enter_all();
+        }
+        hosts.aliases = Aliases::of(hosts.special().map(|table| (table.aliases(), table)));
         hosts
     }
 
-    fn clone_names(&self) -> Self {
-        Self {
-            exact: self.exact.clone(),
-            one_label: self.one_label.clone(),
-            suffix: self.suffix.clone(),
-            any: self.any.clone(),
-            aliases: None,
-            in_order: Vec::new(),
-            list: HostList::default(),
+    /// The tables of hosts with TLS settings, with canaries that have steps, or with aliases. Most lists of
+    /// hosts have few of them or consist of them.
+    pub fn special(&self) -> impl Iterator<Item = &Arc<HostTable>> {
+        self.special.iter().flatten().flat_map(|part| part.iter())
+    }
+
+    fn names(&self) -> usize {
+        self.exact.len() + self.one_label.len() + self.suffix.len() + usize::from(self.any.is_some())
+    }
+
+    fn enter_all(&mut self) {
+        (self.exact, self.one_label, self.suffix, self.any) = Default::default();
+        for table in &self.in_order.clone() {
+            self.enter(Arc::clone(table));
         }
     }
 
@@ -160,10 +92,19 @@ impl Hosts {
 
     fn enter(&mut self, table: Arc<HostTable>) {
         match table.name() {
-            HostName::Exact(_) => _ = self.exact.replace(ByName(table)),
-            HostName::OneLabel(_) => _ = self.one_label.replace(ByName(table)),
-            HostName::Suffix(_) => _ = self.suffix.replace(ByName(table)),
+            HostName::Exact(_) => self.exact.insert(table),
+            HostName::OneLabel(_) => self.one_label.insert(table),
+            HostName::Suffix(_) => self.suffix.insert(table),
             HostName::Any => self.any = Some(table),
+        }
+    }
+
+    fn leave(&mut self, name: &HostName) {
+        match name {
+            HostName::Exact(_) => self.exact.remove(text_of(name)),
+            HostName::OneLabel(_) => self.one_label.remove(text_of(name)),
+            HostName::Suffix(_) => self.suffix.remove(text_of(name)),
+            HostName::Any => self.any = None,
         }
     }
 
@@ -183,7 +124,7 @@ impl Hosts {
         // Configured names are in lower case, as nearly all that clients send: those need no lower-cased
         // copy.
         if let Some(found) = self.exact.get(host) {
-            return Some(&found.0);
+            return Some(found);
         }
         self.find_in_lower_case(host)
     }
@@ -199,10 +140,9 @@ impl Hosts {
         if name != host
             && let Some(found) = self.exact.get(&*name)
         {
-            return Some(&found.0);
+            return Some(found);
         }
-        let by_wildcard =
-            || self.find_one_label(name).or_else(|| self.find_suffix(name)).map(|found| &found.0);
+        let by_wildcard = || self.find_one_label(name).or_else(|| self.find_suffix(name));
         let Some(aliases) = self.aliases.as_deref() else { return by_wildcard() };
         aliases.find_name(name).or_else(|| {
             // Aliases rank as hosts do: the longest wildcard wins; of two equal ones, that of a host itself.
@@ -212,7 +152,7 @@ impl Hosts {
         })
     }
 
-    fn find_one_label(&self, name: &[u8]) -> Option<&ByName> {
+    fn find_one_label(&self, name: &[u8]) -> Option<&Arc<HostTable>> {
         if self.one_label.is_empty() {
             return None;
         }
@@ -220,7 +160,7 @@ impl Hosts {
     }
 
     /// Drops one label at a time, so that the longest suffix is found first.
-    fn find_suffix(&self, name: &[u8]) -> Option<&ByName> {
+    fn find_suffix(&self, name: &[u8]) -> Option<&Arc<HostTable>> {
         if self.suffix.is_empty() {
             return None;
         }
@@ -231,9 +171,9 @@ impl Hosts {
     /// The table of a configured name.
     pub fn get(&self, name: &HostName) -> Option<&Arc<HostTable>> {
         match name {
-            HostName::Exact(text) => self.exact.get(text.as_bytes()).map(|found| &found.0),
-            HostName::OneLabel(suffix) => self.one_label.get(suffix.as_bytes()).map(|found| &found.0),
-            HostName::Suffix(suffix) => self.suffix.get(suffix.as_bytes()).map(|found| &found.0),
+            HostName::Exact(text) => self.exact.get(text.as_bytes()),
+            HostName::OneLabel(suffix) => self.one_label.get(suffix.as_bytes()),
+            HostName::Suffix(suffix) => self.suffix.get(suffix.as_bytes()),
             HostName::Any => self.any.as_ref(),
         }
     }
@@ -243,69 +183,6 @@ impl Hosts {
         self.in_order.iter()
     }
 }
-
-impl FromIterator<Arc<HostTable>> for Hosts {
-    fn from_iter<I: IntoIterator<Item = Arc<HostTable>>>(tables: I) -> Self {
-        let mut hosts = Self::default();
-        for table in tables {
-            hosts.in_order.push(Arc::clone(&table));
-            hosts.enter(table);
-        }
-        hosts.aliases = Aliases::of(hosts.iter().map(|table| (table.aliases(), table)));
-        hosts
-    }
-}
-
-/// The previous tables with a cursor. Hosts are added and removed but seldom reordered, so the next table is
-/// usually the match.
-struct Before<'a> {
-    hosts: &'a Hosts,
-    at: usize,
-    /// Number of previous tables whose host name still exists.
-    known: usize,
-}
-
-impl<'a> Before<'a> {
-    /// The table of a host, if it has not changed.
-    fn table(&mut self, host: &Arc<Host>) -> Option<&'a Arc<HostTable>> {
-        let next = self.hosts.in_order.get(self.at);
-        let found = next.filter(|table| table.is_of_name(host)).or_else(|| self.hosts.get(&host.name))?;
-        self.known += 1;
-        if next.is_some_and(|next| Arc::ptr_eq(next, found)) {
-            self.at += 1;
-        } else if self.hosts.in_order.get(self.at + 1).is_some_and(|second| Arc::ptr_eq(second, found)) {
-            self.at += 2;
-        }
-        Some(found).filter(|table| table.is_of(host))
-    }
-}
-
-/// A host table that is hashed and compared by the bytes of its name or suffix.
-#[derive(Clone, Debug)]
-struct ByName(Arc<HostTable>);
-
-impl Borrow<[u8]> for ByName {
-    fn borrow(&self) -> &[u8] {
-        match self.0.name() {
-            HostName::Exact(text) | HostName::OneLabel(text) | HostName::Suffix(text) => text.as_bytes(),
-            HostName::Any => b"",
-        }
-    }
-}
-
-impl Hash for ByName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Borrow::<[u8]>::borrow(self).hash(state);
-    }
-}
-
-impl PartialEq for ByName {
-    fn eq(&self, other: &Self) -> bool {
-        Borrow::<[u8]>::borrow(self) == Borrow::<[u8]>::borrow(other)
-    }
-}
-
-impl Eq for ByName {}
 
 /// Cuts off `:` and digits. The rest of an IPv6 literal has a `[` or a `:`, which no configured name has.
 fn without_port(host: &[u8]) -> &[u8] {
@@ -326,7 +203,7 @@ fn is_one_label(label: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::Pattern;
+    use model::{Alias, Host, HostTls, Pattern};
     use proptest::prelude::*;
 
     use super::*;
@@ -345,7 +222,8 @@ mod tests {
     }
 
     fn hosts(names: &[&str]) -> Hosts {
-        names.iter().map(|name| HostTable::new(&host(parse(name)))).collect()
+        let list: List<_> = names.iter().map(|name| host(parse(name))).collect();
+        Hosts::new(&Arc::new(list), &Hosts::default())
     }
 
     fn found(hosts: &Hosts, host: impl AsRef<[u8]>) -> Option<String> {
@@ -465,7 +343,7 @@ mod tests {
             with_aliases("*.d.test", &["*.x.c.test", "y.c.test"]),
             with_aliases("z.test", &["y.c.test"]),
         ];
-        let hosts = Hosts::new(&Arc::new(list.to_vec()), &Hosts::default());
+        let hosts = Hosts::new(&Arc::new(list.to_vec().into()), &Hosts::default());
         let find = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
         for (name, expected) in [
             ("b.test", "b.test"),
@@ -484,12 +362,12 @@ mod tests {
             with_aliases("*.shop.test", &[]),
             with_aliases("*.test", &[]),
         ];
-        let hosts = Hosts::new(&Arc::new(wide.to_vec()), &Hosts::default());
+        let hosts = Hosts::new(&Arc::new(wide.to_vec().into()), &Hosts::default());
         let taken = |name: &str| hosts.find(name.as_bytes()).map(|table| table.name().to_string());
         assert_eq!(taken("x.shop.test").as_deref(), Some("*.shop.test"), "the longest wildcard counts");
         assert_eq!(taken("x.test").as_deref(), Some("*.test"), "a host's own name comes first");
         assert_eq!(taken("x.y.test").as_deref(), Some("a.test"), "nobody else has it");
-        let alone = Hosts::new(&Arc::new(list[..1].to_vec()), &hosts);
+        let alone = Hosts::new(&Arc::new(list[..1].to_vec().into()), &hosts);
         let name = |name: &str| alone.find(name.as_bytes()).map(|table| table.name().to_string());
         assert_eq!(name("b.test").as_deref(), Some("a.test"), "nobody else has it now");
         assert_eq!(name("2.d.test").as_deref(), Some("a.test"));
@@ -517,20 +395,20 @@ mod tests {
                 Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new(), wider: None })
             };
             let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
-            let old_hosts = Hosts::new(&Arc::new(old.clone()), &Hosts::default());
+            let old_hosts = Hosts::new(&Arc::new(old.clone().into()), &Hosts::default());
             let is_same = |name: &&str| before.contains(name) && kept.contains(name);
             let old_at = |name: &&str| before.iter().position(|one| one == name).unwrap();
             let new: Vec<_> = after
                 .iter()
                 .map(|name| if is_same(name) { Arc::clone(&old[old_at(name)]) } else { of(name, true) })
                 .collect();
-            let hosts = Hosts::new(&Arc::new(new.clone()), &old_hosts);
+            let hosts = Hosts::new(&Arc::new(new.clone().into()), &old_hosts);
             prop_assert_eq!(hosts.iter().count(), new.len());
             for (name, (table, host)) in after.iter().zip(hosts.iter().zip(&new)) {
-                prop_assert!(Arc::ptr_eq(&table.host, host));
+                prop_assert!(Arc::ptr_eq(table.host(), host));
                 prop_assert!(Arc::ptr_eq(hosts.get(&host.name).unwrap(), table));
                 if is_same(name) {
-                    prop_assert!(Arc::ptr_eq(table, &old_hosts.in_order[old_at(name)]));
+                    prop_assert!(Arc::ptr_eq(table, old_hosts.in_order.get(old_at(name)).unwrap()));
                 }
             }
             for gone in before.iter().filter(|name| !after.contains(name)) {

@@ -11,11 +11,14 @@ mod compile;
 mod digest;
 mod expressions;
 mod host;
+mod names;
 mod needs;
 mod path;
 mod snapshot;
+mod table;
 
 pub use compile::compile;
-pub use host::{HostTable, Hosts};
+pub use host::Hosts;
 pub use needs::Needs;
 pub use snapshot::{Listener, Resolution, Snapshot};
+pub use table::HostTable;

@@ -1,10 +1,15 @@
+//! A configuration that is ready to serve, and the way from a request to its route.
+//!
+//! Must not be in here: the tables of hosts and paths, and how they are built.
+
 use std::sync::Arc;
 
 use model::{Cluster, ClusterId, Clusters, Conditions, ListenerId, Route, Settings, StepBudget, Stream};
 
-use crate::host::{HostTable, Hosts};
+use crate::host::Hosts;
 use crate::needs::Needs;
 use crate::path::Found;
+use crate::table::HostTable;
 
 /// Hosts that are asked after the one that a request is for. A name of 253 bytes has no more labels than
 /// that.
@@ -114,6 +119,15 @@ impl Snapshot {
         all.filter(move |(at, _)| is_first(*at))
             .filter_map(|(_, one)| one.hosts())
             .flat_map(|hosts| hosts.iter())
+    }
+
+    /// The hosts of all listeners with TLS settings, with canaries that have steps, or with aliases: what
+    /// concerns more than their own requests is found there without a look at all hosts.
+    pub fn special_hosts(&self) -> impl Iterator<Item = &Arc<HostTable>> {
+        let (all, is_first) = (self.listeners.iter().enumerate(), |at| self.first_with_hosts_of(at) == at);
+        all.filter(move |(at, _)| is_first(*at))
+            .filter_map(|(_, one)| one.hosts())
+            .flat_map(|hosts| hosts.special())
     }
 
     /// The place of the first listener that has the hosts of the one at this place.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -338,6 +338,16 @@ impl Forebay {
         let line =
             status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a process has memory");
         line.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// The CPU time that all its threads have used; the scheduler counts nanoseconds.
+    pub fn cpu_time(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
+        // A thread that ends in the meantime has no file.
+        let of_thread = |thread: std::fs::DirEntry| -> Option<u64> {
+            std::fs::read_to_string(thread.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
+        };
+        Duration::from_nanos(threads.flatten().filter_map(of_thread).sum())
     }
 
     /// The id of its process.

@@ -387,15 +387,20 @@ impl H3Call {
 
     /// The head of the response.
     pub fn read_head(&mut self) -> Response {
-        let response = wait("a response", self.0.recv_response()).expect("a response");
-        Response {
+        self.try_read_head().expect("a response")
+    }
+
+    /// The same where the connection may end before.
+    pub fn try_read_head(&mut self) -> Result<Response, String> {
+        let response = wait("a response", self.0.recv_response()).map_err(|error| format!("{error:?}"))?;
+        Ok(Response {
             version: format!("{:?}", response.version()),
             status: response.status().as_u16(),
             reason: String::new(),
             headers: fields(response.headers()),
             body: Vec::new(),
             trailers: Vec::new(),
-        }
+        })
     }
 
     /// The next piece of the response's body; none at its end.

@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::accepting::Accepting;
 
@@ -19,7 +19,11 @@ pub struct Moody {
 #[derive(Debug)]
 struct State {
     is_well: AtomicBool,
+    /// The client for which it is not healthy, whatever it is for others.
+    ill_for: Mutex<Option<IpAddr>>,
     requests: AtomicUsize,
+    /// Requests that are no health checks.
+    ordinary: AtomicUsize,
     /// Its behaviour while it is not healthy.
     illness: Illness,
 }
@@ -43,8 +47,13 @@ impl Moody {
     }
 
     fn with(illness: Illness) -> Self {
-        let state =
-            Arc::new(State { is_well: AtomicBool::new(false), requests: AtomicUsize::new(0), illness });
+        let state = Arc::new(State {
+            is_well: AtomicBool::new(false),
+            ill_for: Mutex::default(),
+            requests: AtomicUsize::new(0),
+            ordinary: AtomicUsize::new(0),
+            illness,
+        });
         let of_thread = Arc::clone(&state);
         let accepting =
             Accepting::start(IpAddr::V4(Ipv4Addr::LOCALHOST), move |stream| of_thread.serve(stream));
@@ -66,19 +75,38 @@ impl Moody {
         self.state.is_well.store(false, Ordering::SeqCst);
     }
 
+    /// The endpoint is not healthy for the client with this address from now on, as if there were no way from
+    /// there; with none it is for all what it is.
+    pub fn become_ill_for(&self, client: Option<IpAddr>) {
+        *self.state.ill_for.lock().unwrap_or_else(PoisonError::into_inner) = client;
+    }
+
     /// Requests so far.
     pub fn requests(&self) -> usize {
         self.state.requests.load(Ordering::SeqCst)
     }
+
+    /// Requests so far, without those for `/healthz`.
+    pub fn ordinary(&self) -> usize {
+        self.state.ordinary.load(Ordering::SeqCst)
+    }
 }
 
 impl State {
+    fn is_ill_for(&self, stream: &TcpStream) -> bool {
+        let ill_for = *self.ill_for.lock().unwrap_or_else(PoisonError::into_inner);
+        ill_for.is_some() && stream.peer_addr().ok().map(|peer| peer.ip()) == ill_for
+    }
+
     /// Serves requests without a body, or with one that comes with the head.
     fn serve(&self, mut stream: &TcpStream) {
         let mut buffer = [0; 4096];
-        while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
+        while let Ok(read @ 1..) = stream.read(&mut buffer) {
             self.requests.fetch_add(1, Ordering::SeqCst);
-            let illness = if self.is_well.load(Ordering::SeqCst) { Illness::Says(OK) } else { self.illness };
+            let is_check = buffer[..read].starts_with(b"GET /healthz ");
+            self.ordinary.fetch_add(usize::from(!is_check), Ordering::SeqCst);
+            let is_well = self.is_well.load(Ordering::SeqCst) && !self.is_ill_for(stream);
+            let illness = if is_well { Illness::Says(OK) } else { self.illness };
             let is_said = match illness {
                 Illness::Says(answer) => stream.write_all(answer.as_bytes()).is_ok(),
                 Illness::Breaks => false,

@@ -51,6 +51,36 @@ const ACK: u64 = 0x02;
 const ACK_ECN: u64 = 0x03;
 const CRYPTO: u64 = 0x06;
 
+/// The number of the transport parameter `active_connection_id_limit` (RFC 9000 section 18.2).
+const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+
+/// Whether a datagram begins with an Initial packet of version 1, or of a draft of it.
+pub fn is_initial(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & (LONG_HEADER | KIND_MASK) == LONG_HEADER | INITIAL)
+}
+
+/// Lowers the number of connection ids that the peer stores, in its transport parameters (RFC 9000 section
+/// 18), to `max`, which is below 64. Parameters that cannot be read stay as they are.
+pub fn limit_connection_ids(parameters: &mut [u8], max: u8) {
+    let mut rest = parameters;
+    while let Some((id, id_len)) = varint::read(rest)
+        && let Some((len, len_len)) = varint::read(&rest[id_len..])
+        && let Ok(len) = usize::try_from(len)
+        && let Some((value, others)) = rest[id_len + len_len..].split_at_mut_checked(len)
+    {
+        if id == ACTIVE_CONNECTION_ID_LIMIT
+            && varint::read(value).is_some_and(|(limit, read)| read == len && limit > max.into())
+        {
+            // The form of a varint that is longer than it has to be is valid too (section 16).
+            let form = value[0] & 0xc0;
+            value.fill(0);
+            value[len - 1] = max;
+            value[0] |= form;
+        }
+        rest = others;
+    }
+}
+
 /// The destination id of a packet with a long header (RFC 8999 section 5.1); none for other packets.
 pub fn long_destination(datagram: &[u8]) -> Option<&[u8]> {
     let (first, rest) = datagram.split_first()?;
@@ -257,5 +287,37 @@ mod tests {
             let _ = Initial::read(&[FRONT, &noise].concat());
             let _ = Hello::default().add_frames(&noise);
         }
+    }
+
+    #[test]
+    fn the_peers_limit_of_connection_ids_is_lowered_and_nothing_else() {
+        let of = |value: &[u8]| [&[1, 2, 0x40, 9, 0x0e, value.len() as u8][..], value, &[0x0c, 0]].concat();
+        for (value, expected) in [
+            (&[8][..], &[3][..]),
+            (&[2], &[2]),
+            (&[0x40, 0x08], &[0x40, 0x03]),
+            (&[0x80, 0, 1, 0], &[0x80, 0, 0, 3]),
+            (&[0xff; 8], &[0xc0, 0, 0, 0, 0, 0, 0, 3]),
+            (&[8, 8], &[8, 8]),
+            (&[], &[]),
+        ] {
+            let mut parameters = of(value);
+            limit_connection_ids(&mut parameters, 3);
+            assert_eq!(parameters, of(expected), "{value:x?}");
+        }
+        for cut_off in [&[0x0e][..], &[0x0e, 1], &[0x0e, 2, 8], &[0x4e]] {
+            let mut parameters = cut_off.to_vec();
+            limit_connection_ids(&mut parameters, 3);
+            assert_eq!(parameters, cut_off);
+        }
+    }
+
+    #[test]
+    fn an_initial_packet_is_told_from_others_by_its_first_byte() {
+        assert!(is_initial(&[0xc3]) && is_initial(&[0x8f]));
+        for first in [0x43, 0xd0, 0xe0, 0xf0] {
+            assert!(!is_initial(&[first]), "{first:x}");
+        }
+        assert!(!is_initial(&[]));
     }
 }

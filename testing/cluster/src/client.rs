@@ -54,6 +54,7 @@ const KINDS: &[(&str, Place)] = &[
         "ValidatingWebhookConfiguration",
         ("apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", false),
     ),
+    ("XBackendTrafficPolicy", ("apis/gateway.networking.x-k8s.io/v1alpha1", "xbackendtrafficpolicies", true)),
 ];
 
 /// Asks the API server on a connection that is kept.

@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::Reason;
@@ -31,8 +31,8 @@ pub(crate) enum Wire {
     Http3,
 }
 
-/// Longest time for an exchange. Nothing takes that long unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time for an exchange. Nothing takes that long, on however busy a machine, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(150);
 /// Connects that are tried for one request: a connection may end just before it is used.
 const CONNECTS_MAX: u32 = 3;
 
@@ -41,6 +41,8 @@ pub(crate) struct Client {
     wire: Wire,
     target: Target,
     open: Option<Open>,
+    /// When the connection that was used last was made.
+    connected: Option<Instant>,
 }
 
 enum Open {
@@ -65,7 +67,12 @@ impl Wire {
 
 impl Client {
     pub(crate) fn new(wire: Wire, target: &Target) -> Client {
-        Client { wire, target: target.clone(), open: None }
+        Client { wire, target: target.clone(), open: None, connected: None }
+    }
+
+    /// When the connection that was used last was begun.
+    pub(crate) fn connected(&self) -> Option<Instant> {
+        self.connected
     }
 
     pub(crate) fn wire(&self) -> Wire {
@@ -94,6 +101,7 @@ impl Client {
                 open
             } else {
                 connects += 1;
+                self.connected = Some(Instant::now());
                 let connected = self.connect(request.server_name).await;
                 connected.map_err(|error| Broken::Refused(error.to_string()))?
             };

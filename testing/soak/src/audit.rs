@@ -20,21 +20,23 @@ use crate::disturb::Stage;
 use crate::exchange::{Request, Target};
 use crate::objects::{ADMIN_PORT, LIMIT_RPS, proxy};
 use crate::samples::Samples;
-use crate::schedule::life_count;
+use crate::schedule;
 use crate::shared::{Order, Shared};
 use crate::windows::Kind;
 
 /// Time between two audits.
 const MINUTE: Duration = Duration::from_mins(1);
-/// Longest wait for what has begun to end, and to be recorded.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Longest wait for what has begun to end, and to be recorded: longer than clients wait for an answer.
+const PATIENCE: Duration = Duration::from_mins(5);
+/// Longest wait for a change to take effect, without the time in which the proxy waits for a CPU.
+const TAKES_EFFECT: Duration = Duration::from_mins(5);
+/// Longest wait for the lines of a killed process that may be on their way.
+const MAY_COME: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(20);
-/// The part of each life before slopes are looked for.
-const WARM_UP_MAX: Duration = Duration::from_mins(30);
-/// Canaries get half of the requests, and the weight changes by a tenth.
-const CANARY_SHARES: std::ops::Range<f64> = 0.30..0.70;
-/// Requests to the canary's host below which its share says nothing.
-const CANARY_MIN: u64 = 100;
+/// The shares of requests between which the canary's weight is changed.
+const CANARY_SHARES: [f64; 2] = [0.4, 0.6];
+/// Standard deviations by which the number of a canary's requests may be beyond its shares by chance.
+const DEVIATIONS: f64 = 5.0;
 
 /// The audit of a run.
 pub(crate) struct Audit {
@@ -49,13 +51,14 @@ impl Audit {
     }
 
     /// Watches until the time is over. The samples that were taken.
-    pub(crate) fn run(&self) -> Samples {
+    pub(crate) fn run(&self) -> Result<Samples> {
         let shared = &self.stage.shared;
         let interval = (self.time / 960).clamp(Duration::from_secs(1), Duration::from_secs(30));
-        let (mut samples, mut audited) = (Samples::default(), Instant::now());
+        let mut samples = Samples::new(shared.report.folder())?;
+        let mut audited = Instant::now();
         while shared.report.elapsed() < self.time {
             if shared.is_interrupted.load(Ordering::Relaxed) || shared.has_given_up.load(Ordering::Relaxed) {
-                return samples;
+                return Ok(samples);
             }
             thread::sleep(interval.min(self.time.saturating_sub(shared.report.elapsed())));
             self.stage.proxy.check();
@@ -70,10 +73,11 @@ impl Audit {
                 shared.order(Order::Go);
             }
         }
+        self.check_effect();
         self.close_books();
         self.check_shares();
         self.tell(&samples);
-        samples
+        Ok(samples)
     }
 
     fn sample(&self, samples: &mut Samples) {
@@ -103,6 +107,25 @@ impl Audit {
         ));
     }
 
+    /// Waits until the changes so far are in effect.
+    fn check_effect(&self) {
+        let shared = &self.stage.shared;
+        let last = shared.effect.last();
+        let is_seen = || shared.effect.seen(shared.windows.life()).is_some_and(|seen| seen >= last);
+        let (begun, waited) = (Instant::now(), self.stage.proxy.wait_for_cpu());
+        while !is_seen() {
+            let without_cpu = self.stage.proxy.wait_for_cpu().saturating_sub(waited);
+            if begun.elapsed() > TAKES_EFFECT + without_cpu {
+                let took = begun.elapsed();
+                shared.report.fault(format!(
+                    "change {last} is not in effect after {took:.0?}, {without_cpu:.0?} of it without a CPU"
+                ));
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
     /// Has clients hold still, and compares what was sent with what was recorded and counted.
     fn close_books(&self) {
         let Stage { shared, proxy, .. } = &*self.stage;
@@ -110,16 +133,13 @@ impl Audit {
         if !wait_for(PATIENCE, || shared.ledger.in_flight() == 0) {
             shared.report.fault("requests do not end");
         }
-        let kills = proxy.kills();
-        // Lines that a killed process has taken with it do not come.
-        let minute_ago = Instant::now().checked_sub(MINUTE.min(shared.report.elapsed()));
-        let has_lost = minute_ago.is_some_and(|minute_ago| shared.windows.overlaps(Kind::Kill, minute_ago));
-        let patience = if has_lost { Duration::from_secs(3) } else { PATIENCE };
-        wait_for(patience, || shared.ledger.unrecorded() == 0);
+        wait_for(PATIENCE, || shared.ledger.unrecorded(&proxy.kills()) == 0);
+        // Most lines that a killed process may have taken with it do not come.
+        wait_for(MAY_COME, || shared.ledger.unrecorded(&[]) == 0);
         if let Err(error) = self.compare_counters() {
             shared.report.fault(format!("counters: {error:#}"));
         }
-        shared.ledger.close(&kills);
+        shared.ledger.close(&proxy.kills());
         for fault in shared.ledger.faults() {
             shared.report.fault(fault);
         }
@@ -178,8 +198,9 @@ impl Audit {
         let counts = shared.counts();
         let count = |name| counts.get(name).copied().unwrap_or(0);
         let (canary, all) = (count("canary"), count("canary") + count("stable"));
-        let share = canary as f64 / all.max(1) as f64;
-        if all >= CANARY_MIN && !CANARY_SHARES.contains(&share) {
+        let chance = DEVIATIONS * (0.25 * all as f64).sqrt();
+        let [least, most] = CANARY_SHARES.map(|share| share * all as f64);
+        if !(least - chance..=most + chance).contains(&(canary as f64)) {
             shared.report.fault(format!("the canary got {canary} of {all} requests"));
         }
         // Each process may begin with a burst, and counts anew.
@@ -192,10 +213,10 @@ impl Audit {
         }
     }
 
-    /// Writes the report.
-    pub(crate) fn write(&self, samples: &Samples) -> Result<()> {
+    /// Writes the report, with these lines before the slopes.
+    pub(crate) fn write(&self, samples: &Samples, judged: Vec<String>) -> Result<()> {
         let Stage { shared, proxy, .. } = &*self.stage;
-        let slopes = samples.slopes((self.time / life_count(self.time)).mul_f64(0.4).min(WARM_UP_MAX));
+        let slopes = samples.slopes(schedule::warm_up(self.time));
         slopes.faults.iter().for_each(|fault| shared.report.fault(fault.as_str()));
         let sums = shared.ledger.sums();
         let mut lines = vec![format!(
@@ -212,6 +233,12 @@ impl Audit {
         let counts = shared.counts();
         lines.extend(statuses.iter().map(|((host, status), count)| format!("  {host} {status}: {count}")));
         lines.extend(counts.iter().map(|(name, count)| format!("  {name}: {count}")));
+        lines.extend(judged);
+        lines.push(format!(
+            "a change was in effect after {:.1?} at most; a thread of the soak was {:.1?} late at most",
+            shared.effect.slowest(),
+            shared.windows.worst_lateness()
+        ));
         lines.extend(slopes.lines);
         let statuses: Vec<Value> = statuses
             .iter()

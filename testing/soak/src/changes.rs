@@ -18,8 +18,10 @@ use crate::shared::{Extra, Shared};
 
 /// Changes a second.
 const RATE: u32 = 20;
+/// After so many changes the beacon tells their number.
+const BEACON_EVERY: u32 = 20;
 
-/// Makes changes until the soak ends.
+/// Makes changes until the soak ends. In a quiet run no object has a mistake.
 pub(crate) fn run(shared: &Arc<Shared>, objects: &Objects, certificates: &[Certificate]) {
     let mut random = Random::of_case(shared.seed, "changes", 0);
     let begun = Instant::now();
@@ -27,16 +29,26 @@ pub(crate) fn run(shared: &Arc<Shared>, objects: &Objects, certificates: &[Certi
         if !shared.is_running() {
             return;
         }
-        change(shared, objects, certificates, &mut random);
+        change(shared, objects, certificates, number.into(), &mut random);
+        if number.is_multiple_of(BEACON_EVERY) {
+            shared.effect.send(number.into());
+            objects.apply(objects::beacon(number.into()));
+        }
         shared.count("changes");
         let due = begun + Duration::from_secs(1) / RATE * number;
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 }
 
-fn change(shared: &Shared, objects: &Objects, certificates: &[Certificate], random: &mut Random) {
+fn change(
+    shared: &Shared,
+    objects: &Objects,
+    certificates: &[Certificate],
+    change: u64,
+    random: &mut Random,
+) {
     match random.below(20) {
-        0..8 => toggle(shared, objects, random.below(EXTRAS)),
+        0..8 => toggle(shared, objects, random.below(EXTRAS), change),
         8..14 => {
             let host = random.pick(&HOSTS);
             objects.apply(objects::ingress(host, random.below(60) as u32));
@@ -46,7 +58,7 @@ fn change(shared: &Shared, objects: &Objects, certificates: &[Certificate], rand
         16 => objects::settings_with(900 + random.below(200) as u32)
             .into_iter()
             .for_each(|object| objects.apply(object)),
-        17 => objects.apply(objects::broken_ingress(random.number())),
+        17 if !shared.is_quiet => objects.apply(objects::broken_ingress(random.number())),
         18 => objects.delete(&objects::broken_ingress(random.number())),
         // An object is written anew without a change, as controllers do.
         _ => objects.apply(objects::ingress(CANARY, 0)),
@@ -54,7 +66,7 @@ fn change(shared: &Shared, objects: &Objects, certificates: &[Certificate], rand
 }
 
 /// Makes a host come, or go.
-fn toggle(shared: &Shared, objects: &Objects, number: usize) {
+fn toggle(shared: &Shared, objects: &Objects, number: usize, change: u64) {
     let mut extras = locked(&shared.extras);
     let was_there = extras.get(&number).is_some_and(|extra| extra.is_there);
     let object = objects::extra_ingress(number);
@@ -63,5 +75,5 @@ fn toggle(shared: &Shared, objects: &Objects, number: usize) {
     } else {
         objects.apply(object);
     }
-    extras.insert(number, Extra { is_there: !was_there, since: Instant::now() });
+    extras.insert(number, Extra { is_there: !was_there, change });
 }

@@ -52,14 +52,14 @@ struct Plan {
     check: Check,
 }
 
-/// Starts all of them.
-pub(crate) fn start(shared: &Arc<Shared>) {
+/// Starts all of them. Each waits for about this time between two requests.
+pub(crate) fn start(shared: &Arc<Shared>, pause: Duration) {
     for (number, wire) in WIRES.into_iter().enumerate() {
-        tokio::spawn(browse(Arc::clone(shared), wire, number as u64));
+        tokio::spawn(browse(Arc::clone(shared), wire, number as u64, pause));
     }
 }
 
-async fn browse(shared: Arc<Shared>, wire: Wire, number: u64) {
+async fn browse(shared: Arc<Shared>, wire: Wire, number: u64, pause: Duration) {
     let mut random = Random::of_case(shared.seed, "client", number);
     let mut client = Client::new(wire, &shared.target);
     while shared.goes_on().await {
@@ -68,13 +68,14 @@ async fn browse(shared: Arc<Shared>, wire: Wire, number: u64) {
         }
         let plan = Plan::choose(&mut random);
         exchange(&shared, &mut client, plan).await;
-        sleep(Duration::from_millis(10 + random.below(90) as u64)).await;
+        sleep(pause.mul_f64(0.2 + random.below(160) as f64 / 100.0)).await;
     }
 }
 
 async fn exchange(shared: &Shared, client: &mut Client, plan: Plan) {
     let id = shared.ledger.begin(plan.host);
     let since = Instant::now();
+    let in_effect = shared.effect.seen(shared.windows.life());
     let request = Request {
         id,
         method: plan.method,
@@ -86,7 +87,8 @@ async fn exchange(shared: &Shared, client: &mut Client, plan: Plan) {
         pace: plan.pace,
     };
     let result = client.ask(&request).await;
-    let case = Case { id, host: plan.host, wire: client.wire(), check: &plan.check, since };
+    let (wire, connected) = (client.wire(), client.connected().unwrap_or(since));
+    let case = Case { id, host: plan.host, wire, check: &plan.check, since, connected, in_effect };
     let (outcome, wrong) = case.judge(shared, &result);
     if let Some(wrong) = wrong {
         let Request { method, host, target, .. } = &request;

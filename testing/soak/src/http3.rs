@@ -18,7 +18,7 @@ use quinn::{ClientConfig, Endpoint, TransportConfig, VarInt};
 use crate::exchange::{Answer, Broken, Failure, Request, Target};
 
 /// Silence after which a connection is given up: a killed server says nothing.
-const IDLE: Duration = Duration::from_secs(20);
+const IDLE: Duration = Duration::from_secs(30);
 
 /// A connection over HTTP/3.
 pub(crate) struct Http3 {

@@ -36,10 +36,14 @@ pub(crate) struct Case<'a> {
     pub(crate) wire: Wire,
     pub(crate) check: &'a Check,
     pub(crate) since: Instant,
+    /// When its connection was made, which may have been long before.
+    pub(crate) connected: Instant,
+    /// The number of the last change that was in effect before it was sent.
+    pub(crate) in_effect: Option<u64>,
 }
 
-/// Time in which a change takes effect, however busy the machine is.
-const TAKES_EFFECT: Duration = Duration::from_secs(30);
+/// Time in which names are looked up again, however busy the machine is.
+const LOOKS_UP: Duration = Duration::from_secs(60);
 
 impl Case<'_> {
     /// The outcome of the request for the books, and the fault if there is one.
@@ -71,19 +75,22 @@ impl Case<'_> {
             // Whoever is refused before the request is read has no line in the log.
             return (Outcome::Broken, None);
         }
-        if self.statuses().contains(&status) {
+        if self.statuses(shared.is_quiet).contains(&status) {
             return (outcome, None);
         }
         let is_excused = match (self.host, status) {
             (_, 503) => during(Kind::Memory),
+            // Without a descriptor the service cannot be asked.
+            (AUTH, 500) if during(Kind::Descriptors) => true,
             (AUTH, 500 | 502 | 504) => during(Kind::Auth),
             (BUFFERED, 500 | 502 | 507) => during(Kind::Disk),
             _ => false,
         };
-        // A process that begins without the name server knows no address of the Service outside.
+        // A process that begins without the name server knows no address of the Service outside. It waits for
+        // two seconds for the first answer, which a busy machine may need.
         let begins_without_names =
             [Kind::Kill, Kind::Restart].iter().any(|kind| self.was_recently(shared, *kind))
-                && self.was_recently(shared, Kind::Names);
+                && (self.was_recently(shared, Kind::Names) || shared.windows.is_machine_busy());
         let is_excused = is_excused
             || (status == 503 && self.host == OUTSIDE && begins_without_names)
             || (status == 503 && self.host == AUTH && during(Kind::Auth))
@@ -98,10 +105,10 @@ impl Case<'_> {
     }
 
     /// The statuses beside 200 that are as they should be.
-    fn statuses(&self) -> &'static [u16] {
+    fn statuses(&self, is_quiet: bool) -> &'static [u16] {
         match (self.check, self.host) {
             (Check::Denied, _) => &[401],
-            (_, MOODY) => &[500, 502, 504],
+            (_, MOODY) if !is_quiet => &[500, 502, 504],
             (_, LIMIT) => &[503],
             (_, SHARED) => &[429],
             _ => &[],
@@ -123,34 +130,36 @@ impl Case<'_> {
         }
     }
 
-    /// The fault of a host that comes and goes: served though it is gone, or the reverse. Changes of the last
-    /// time may not have taken effect, nor changes that the API server cannot tell.
+    /// The fault of a host that comes and goes: served though it is gone, or the reverse. Changes after the
+    /// last one that was seen to be in effect need not be yet.
     fn wrong_presence(&self, shared: &Shared, is_served: bool) -> Option<String> {
         let Check::Extra { number, .. } = self.check else { return None };
         let extra = locked(&shared.extras).get(number).copied();
         let is_there = extra.is_some_and(|extra| extra.is_there);
-        let has_settled = extra.is_none_or(|extra| extra.since + TAKES_EFFECT < self.since);
-        let is_told = [Kind::Api, Kind::Kill, Kind::Descriptors, Kind::Pause].iter().all(|kind| {
-            self.since.checked_sub(TAKES_EFFECT).is_none_or(|since| !shared.windows.overlaps(*kind, since))
-        });
-        let is_wrong = has_settled && is_told && is_there != is_served;
+        let has_settled =
+            extra.is_none_or(|extra| self.in_effect.is_some_and(|in_effect| in_effect >= extra.change));
+        // A process that begins without the API server serves an older state.
+        let is_same_process =
+            [Kind::Kill, Kind::Restart].iter().all(|kind| !shared.windows.overlaps(*kind, self.since));
+        let is_wrong = has_settled && is_same_process && is_there != is_served;
         is_wrong.then(|| format!("host {number} is served: {is_served}, though it is there: {is_there}"))
     }
 
-    /// Whether it was disturbed within the time that changes may take.
+    /// Whether it was disturbed within the time that looking up names may take.
     fn was_recently(&self, shared: &Shared, kind: Kind) -> bool {
-        self.since.checked_sub(TAKES_EFFECT).is_none_or(|since| shared.windows.overlaps(kind, since))
+        self.since.checked_sub(LOOKS_UP).is_none_or(|since| shared.windows.overlaps(kind, since))
     }
 
     /// Whether the connection may have ended in this way.
     fn may_break(&self, shared: &Shared, broken: &Broken) -> bool {
-        let during = |kind| shared.windows.overlaps(kind, self.since);
-        if during(Kind::Kill) || during(Kind::Descriptors) {
+        // A client notices the end of its connection when it uses it next.
+        let during = |kind| shared.windows.overlaps(kind, self.since.min(self.connected));
+        if during(Kind::Kill) || shared.windows.overlaps(Kind::Descriptors, self.since) {
             return true;
         }
         match broken {
             // The answer of a moody endpoint is broken off.
-            Broken::Cut(_) if self.host == MOODY => true,
+            Broken::Cut(_) if self.host == MOODY => !shared.is_quiet,
             // A connection without a request is closed at the end of a process, and its client sends one at
             // that moment (RFC 9112, section 9.6).
             Broken::Silent(_) => {
@@ -187,7 +196,7 @@ mod tests {
         let tls = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
         let nowhere = ([127, 0, 0, 1], 1).into();
         let target = Target { http: nowhere, https: nowhere, tls: Arc::new(tls) };
-        Shared::new(1, target, Report::new(1, Path::new("/nowhere")), Arc::default())
+        Shared::new(1, false, target, Report::new(1, Path::new("/nowhere")), Arc::default())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "as clients return it")]
@@ -197,13 +206,18 @@ mod tests {
         Ok(Answer { status, headers, body })
     }
 
+    fn case<'a>(host: &'static str, check: &'a Check) -> Case<'a> {
+        let now = Instant::now();
+        Case { id: 1, host, wire: Wire::Http1, check, since: now, connected: now, in_effect: Some(10) }
+    }
+
     fn judged(
         shared: &Shared,
         host: &'static str,
         check: &Check,
         result: &Result<Answer, Broken>,
     ) -> (Outcome, Option<String>) {
-        Case { id: 1, host, wire: Wire::Http1, check, since: Instant::now() }.judge(shared, result)
+        case(host, check).judge(shared, result)
     }
 
     #[test]
@@ -241,6 +255,10 @@ mod tests {
             );
         }
         assert!(is_wrong(CALM, 500));
+        let without_descriptors = self::shared();
+        without_descriptors.windows.open(Kind::Descriptors);
+        let answer = answer(500, "1", Vec::new());
+        assert_eq!(judged(&without_descriptors, AUTH, &CONTENT, &answer), (Outcome::Answered(500), None));
     }
 
     #[test]
@@ -262,23 +280,39 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_came_long_ago_has_to_be_there() {
+    fn a_connection_from_before_a_kill_may_break_after_it() {
+        let shared = shared();
+        let before = Instant::now();
+        shared.windows.open(Kind::Kill);
+        shared.windows.close(Kind::Kill);
+        let long_after = before + Duration::from_secs(1000);
+        let is_wrong = |connected| {
+            let check = CONTENT;
+            let case = Case { since: long_after, connected, ..case(CALM, &check) };
+            case.judge(&shared, &Err(Broken::Silent(String::new()))).1.is_some()
+        };
+        assert_eq!((is_wrong(before), is_wrong(long_after)), (false, true));
+    }
+
+    #[test]
+    fn a_host_whose_change_is_in_effect_has_to_be_there() {
         let shared = shared();
         let check = Check::Extra { number: 5, key: KEY, len: LEN };
         let present = answer(200, "1", content::bytes(KEY, LEN));
         let absent = answer(404, "1", Vec::new());
-        let is_wrong = |result| {
-            let since = Instant::now() + TAKES_EFFECT * 2;
-            let case = Case { id: 1, host: EXTRA, wire: Wire::Http1, check: &check, since };
-            case.judge(&shared, result).1.is_some()
-        };
+        let is_wrong = |result| case(EXTRA, &check).judge(&shared, result).1.is_some();
         assert_eq!((is_wrong(&present), is_wrong(&absent)), (true, false));
-        let told = |is_there, since| {
-            locked(&shared.extras).insert(5, Extra { is_there, since });
+        let told = |is_there, change| {
+            locked(&shared.extras).insert(5, Extra { is_there, change });
         };
-        told(true, Instant::now());
+        told(true, 10);
         assert_eq!((is_wrong(&present), is_wrong(&absent)), (false, true));
-        told(true, Instant::now() + TAKES_EFFECT * 2);
+        told(true, 11);
         assert_eq!((is_wrong(&present), is_wrong(&absent)), (false, false));
+        told(true, 10);
+        let unseen = Case { in_effect: None, ..case(EXTRA, &check) };
+        assert_eq!(unseen.judge(&shared, &absent).1, None);
+        shared.windows.open(Kind::Kill);
+        assert!(!is_wrong(&absent));
     }
 }

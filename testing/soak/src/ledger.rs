@@ -18,11 +18,14 @@ pub(crate) enum Outcome {
 
 /// Time in which a line of the access log reaches the pipe, of a process that is killed meanwhile.
 const FLUSH: Duration = Duration::from_secs(5);
+/// On a busy machine it is so many times the longest that a line has taken so far.
+const DELAYS: u32 = 4;
 
 #[derive(Debug)]
 struct Entry {
     host: &'static str,
     outcome: Option<Outcome>,
+    begun: Instant,
     ended: Instant,
     record: Option<u16>,
 }
@@ -53,6 +56,10 @@ struct Book {
     sums: Sums,
     statuses: BTreeMap<(&'static str, u16), u64>,
     faults: Vec<String>,
+    /// Requests that were struck without a line, which may come late.
+    unrecorded: HashMap<u64, Entry>,
+    /// The longest time from the end of a request until its line came.
+    slowest: Duration,
 }
 
 impl Ledger {
@@ -62,7 +69,8 @@ impl Ledger {
         book.next += 1;
         let id = book.next;
         book.sums.sent += 1;
-        book.open.insert(id, Entry { host, outcome: None, ended: Instant::now(), record: None });
+        let now = Instant::now();
+        book.open.insert(id, Entry { host, outcome: None, begun: now, ended: now, record: None });
         id
     }
 
@@ -79,8 +87,13 @@ impl Ledger {
     /// Notes a line of the access log.
     pub(crate) fn record(&self, id: u64, status: u16) {
         let mut book = self.book();
+        book.expect_again(id);
         match book.open.get_mut(&id) {
-            Some(entry) if entry.record.is_none() => entry.record = Some(status),
+            Some(entry) if entry.record.is_none() => {
+                entry.record = Some(status);
+                let delay = entry.outcome.map_or(Duration::ZERO, |_| entry.ended.elapsed());
+                book.slowest = book.slowest.max(delay);
+            }
             _ => {
                 let told = format!("request {id} was recorded with status {status}, though it was settled");
                 book.faults.push(told);
@@ -94,27 +107,32 @@ impl Ledger {
         self.book().open.values().filter(|entry| entry.outcome.is_none()).count()
     }
 
-    /// The number of answered requests without a line.
-    pub(crate) fn unrecorded(&self) -> usize {
-        self.book().open.values().filter(|entry| matches!(entry.outcome, Some(Outcome::Answered(_)))).count()
+    /// The number of answered requests without a line, but for those whose lines the kills may have cost.
+    pub(crate) fn unrecorded(&self, kills: &[Instant]) -> usize {
+        let book = self.book();
+        let answered = book.open.values().filter(|entry| matches!(entry.outcome, Some(Outcome::Answered(_))));
+        answered.filter(|entry| !book.may_lack_line(entry, kills)).count()
     }
 
     /// Closes the books when no request is in flight: requests without a line are faults, unless the process
-    /// that wrote it was killed at one of these moments.
+    /// that wrote it had been killed at one of these moments.
     pub(crate) fn close(&self, kills: &[Instant]) {
         let mut book = self.book();
         for (id, entry) in std::mem::take(&mut book.open) {
-            let is_excused = kills.iter().any(|kill| {
-                kill.saturating_duration_since(entry.ended) < FLUSH && entry.ended <= *kill + FLUSH
-            });
             match entry.outcome {
-                Some(Outcome::Answered(_)) if is_excused => book.sums.lost_by_kill += 1,
+                Some(Outcome::Answered(_)) if book.may_lack_line(&entry, kills) => {
+                    book.sums.lost_by_kill += 1;
+                    book.unrecorded.insert(id, entry);
+                }
                 Some(Outcome::Answered(status)) => {
                     let host = entry.host;
                     book.faults
                         .push(format!("request {id} to {host} was answered with {status} and has no line"));
                 }
-                Some(Outcome::Broken) => book.sums.broken_unrecorded += 1,
+                Some(Outcome::Broken) => {
+                    book.sums.broken_unrecorded += 1;
+                    book.unrecorded.insert(id, entry);
+                }
                 None => book.faults.push(format!("request {id} to {} has not ended", entry.host)),
             }
         }
@@ -141,6 +159,22 @@ impl Ledger {
 }
 
 impl Book {
+    /// Whether a kill came before its line may have reached the pipe, and not before it was sent.
+    fn may_lack_line(&self, entry: &Entry, kills: &[Instant]) -> bool {
+        let flush = FLUSH.max(self.slowest * DELAYS);
+        kills.iter().any(|kill| entry.begun <= *kill && *kill <= entry.ended + flush)
+    }
+
+    /// Takes a request back that was struck without a line.
+    fn expect_again(&mut self, id: u64) {
+        let Some(entry) = self.unrecorded.remove(&id) else { return };
+        match entry.outcome {
+            Some(Outcome::Broken) => self.sums.broken_unrecorded -= 1,
+            _ => self.sums.lost_by_kill -= 1,
+        }
+        self.open.insert(id, entry);
+    }
+
     /// Strikes a request of which both sides are known.
     fn settle(&mut self, id: u64) {
         let Some(Entry { host, outcome: Some(outcome), record: Some(record), .. }) = self.open.get(&id)
@@ -174,7 +208,7 @@ mod tests {
         let ledger = Ledger::default();
         let [first, second] = [(); 2].map(|()| ledger.begin("a"));
         ledger.end(first, Outcome::Answered(200));
-        assert_eq!((ledger.in_flight(), ledger.unrecorded()), (1, 1));
+        assert_eq!((ledger.in_flight(), ledger.unrecorded(&[])), (1, 1));
         ledger.record(first, 200);
         ledger.record(second, 404);
         ledger.end(second, Outcome::Answered(404));
@@ -202,15 +236,34 @@ mod tests {
 
     #[test]
     fn a_kill_takes_the_last_lines_with_it_and_no_others() {
-        let ledger = Ledger::default();
+        let (ledger, before) = (Ledger::default(), Instant::now());
         let id = ledger.begin("a");
         ledger.end(id, Outcome::Answered(200));
         let now = Instant::now();
-        ledger.close(&[now + Duration::from_secs(1)]);
+        let kills = [now];
+        assert_eq!((ledger.unrecorded(&[]), ledger.unrecorded(&kills)), (1, 0));
+        ledger.close(&kills);
         assert_eq!((ledger.sums().lost_by_kill, ledger.faults().len()), (1, 0));
-        let id = ledger.begin("a");
-        ledger.end(id, Outcome::Answered(200));
-        ledger.close(&[now + Duration::from_secs(100)]);
-        assert_eq!((ledger.sums().lost_by_kill, ledger.faults().len()), (1, 1));
+        for kill in [now + Duration::from_secs(100), before] {
+            let id = ledger.begin("a");
+            ledger.end(id, Outcome::Answered(200));
+            ledger.close(&[kill]);
+            assert_eq!((ledger.sums().lost_by_kill, ledger.faults().len()), (1, 1));
+        }
+    }
+
+    #[test]
+    fn a_line_may_come_after_the_books_were_closed() {
+        let ledger = Ledger::default();
+        let [lost, broken] = [(); 2].map(|()| ledger.begin("a"));
+        ledger.end(lost, Outcome::Answered(200));
+        ledger.end(broken, Outcome::Broken);
+        ledger.close(&[Instant::now()]);
+        ledger.record(lost, 200);
+        ledger.record(broken, 499);
+        assert_eq!(ledger.faults(), Vec::<String>::new());
+        assert_eq!(ledger.sums(), Sums { sent: 2, settled: 1, broken_recorded: 1, ..Sums::default() });
+        ledger.record(lost, 200);
+        assert_eq!(ledger.faults().len(), 1);
     }
 }

@@ -24,6 +24,10 @@ pub(crate) const SHARED: &str = "shared.test";
 pub(crate) const OUTSIDE: &str = "outside.test";
 pub(crate) const BUFFERED: &str = "buffered.test";
 pub(crate) const GRPC: &str = "grpc.test";
+/// The host whose redirect has the number of the last change in it.
+pub(crate) const BEACON: &str = "beacon.test";
+/// Prefix of its redirect, before the number.
+pub(crate) const BEACON_LOCATION: &str = "http://soak.test/";
 /// Hosts `extra-N.test`, which come and go.
 pub(crate) const EXTRA: &str = "extra.test";
 
@@ -145,7 +149,7 @@ pub(crate) fn settings_with(keep_alive_requests: u32) -> Vec<Value> {
     let entries = [
         ("log-format-upstream", format.to_owned()),
         ("forebay-http3", "on".to_owned()),
-        ("worker-shutdown-timeout", "60s".to_owned()),
+        ("worker-shutdown-timeout", "240s".to_owned()),
         ("keep-alive-requests", keep_alive_requests.to_string()),
         ("client-body-buffer-size", "8k".to_owned()),
         ("use-gzip", "false".to_owned()),
@@ -203,6 +207,12 @@ pub(crate) fn extra_host(number: usize) -> String {
     format!("extra-{number}.test")
 }
 
+/// The Ingress of the beacon, at this change.
+pub(crate) fn beacon(number: u64) -> Value {
+    let ingress = Ingress::new("beacon").path(BEACON, "Prefix", "/", "calm");
+    one(&ingress.annotation("permanent-redirect", &format!("{BEACON_LOCATION}{number}")).document())
+}
+
 /// An Ingress with a mistake, which concerns nobody else.
 pub(crate) fn broken_ingress(number: u64) -> Value {
     let ingress = Ingress::new(&format!("broken-{}", number % 4)).path("broken.test", "Prefix", "/", "none");
@@ -247,6 +257,7 @@ pub(crate) fn all(certificate: &Certificate) -> Vec<Value> {
     }
     objects.extend(HOSTS.iter().map(|host| ingress(host, 0)));
     objects.push(canary_ingress(50));
+    objects.push(beacon(0));
     objects
 }
 

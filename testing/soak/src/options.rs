@@ -11,12 +11,19 @@ use anyhow::{Context, Result, bail};
 const SEED: u64 = 1;
 /// The time of `make test`.
 const TIME: Duration = Duration::from_mins(1);
+/// The time that a client waits between two requests, on average.
+const PAUSE: Duration = Duration::from_millis(55);
 
 /// The command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
     pub(crate) seed: u64,
     pub(crate) time: Duration,
+    /// The time that each client of the web waits between two requests, on average.
+    pub(crate) pause: Duration,
+    /// Nothing is disturbed, nobody misbehaves and no endpoint fails, and the record of the run is judged by
+    /// the doctor.
+    pub(crate) is_quiet: bool,
     /// Where the report goes; a temporary folder without it.
     pub(crate) folder: Option<PathBuf>,
 }
@@ -24,13 +31,15 @@ pub(crate) struct Options {
 impl Options {
     /// Other options of `cargo test` are ignored. None where a filter names other tests.
     pub(crate) fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>> {
-        let mut options = Options { seed: SEED, time: TIME, folder: None };
+        let mut options = Options { seed: SEED, time: TIME, pause: PAUSE, is_quiet: false, folder: None };
         let mut filters = Vec::new();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} wants a value"));
             match argument.as_str() {
                 "--seed" => options.seed = value()?.parse().context("--seed wants a number")?,
                 "--time" => options.time = duration(&value()?)?,
+                "--pause" => options.pause = pause(&value()?)?,
+                "--undisturbed" => options.is_quiet = true,
                 "--folder" => options.folder = Some(value()?.into()),
                 "--list" => return Ok(None),
                 name if !name.starts_with('-') => filters.push(name.to_owned()),
@@ -57,6 +66,15 @@ fn duration(text: &str) -> Result<Duration> {
     Ok(time)
 }
 
+/// A pause such as 200ms.
+fn pause(text: &str) -> Result<Duration> {
+    let milliseconds = text.strip_suffix("ms").and_then(|number| number.parse::<u64>().ok());
+    let milliseconds = milliseconds.filter(|number| (1..=10_000).contains(number));
+    let milliseconds =
+        milliseconds.with_context(|| format!("--pause wants a time from 1ms to 10000ms, not {text:?}"))?;
+    Ok(Duration::from_millis(milliseconds))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +89,10 @@ mod tests {
         assert_eq!((options.seed, options.time), (SEED, TIME));
         let options = parse("--seed 9 --time 8h --quiet").expect("no mistake").expect("ours");
         assert_eq!((options.seed, options.time), (9, Duration::from_hours(8)));
+        assert_eq!((options.pause, options.is_quiet), (PAUSE, false));
+        let options = parse("--pause 200ms --undisturbed").expect("no mistake").expect("ours");
+        assert_eq!((options.pause, options.is_quiet), (Duration::from_millis(200), true));
+        assert!(parse("--pause 0ms").is_err() && parse("--pause 1s").is_err());
         assert_eq!(parse("oidc").expect("no mistake"), None);
         assert!(parse("--time 5s").is_err() && parse("--time later").is_err() && parse("--seed").is_err());
     }

@@ -22,8 +22,9 @@ use crate::report::moment;
 use crate::shared::Shared;
 use crate::windows::Kind;
 
-/// Longest wait for the process to serve, or to end.
-const PATIENCE: Duration = Duration::from_mins(5);
+/// Longest wait for the process to serve, or to end. On CPUs that others keep busy the thread that obeys
+/// signals gives way to requests, and may stand still for minutes.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The command line of the process.
 #[derive(Clone, Debug)]
@@ -115,7 +116,6 @@ impl Proxy {
 
     /// Kills the process, and starts another one.
     pub(crate) fn kill(&self) -> Result<()> {
-        locked(&self.kills).push(Instant::now());
         self.signal(Signal::KILL)?;
         self.reap()?;
         self.start()
@@ -141,6 +141,7 @@ impl Proxy {
     fn reap(&self) -> Result<()> {
         let current = locked(&self.current).take().context("no process")?;
         reap(current);
+        locked(&self.kills).push(Instant::now());
         Ok(())
     }
 
@@ -166,11 +167,9 @@ impl Proxy {
         }
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
         let state = stat.rsplit_once(") ").map_or("", |(_, rest)| &rest[..1]);
-        // A process that was killed meanwhile is another one now.
-        if matches!(state, "" | "Z" | "X")
-            && self.pid() == Some(pid)
-            && !self.shared.windows.is_open(Kind::Kill)
-        {
+        // A process that was killed or replaced meanwhile is another one now.
+        let ends = [Kind::Kill, Kind::Restart].iter().any(|kind| self.shared.windows.is_open(*kind));
+        if matches!(state, "" | "Z" | "X") && self.pid() == Some(pid) && !ends {
             self.shared
                 .report
                 .fault(format!("process {} has ended by itself: see forebay.log", pid.as_raw_nonzero()));
@@ -183,7 +182,15 @@ impl Proxy {
         }
     }
 
-    /// When processes were killed.
+    /// The time that the thread of the configuration, the first one of the process, has waited for a CPU so
+    /// far. Zero where the kernel does not say so.
+    pub(crate) fn wait_for_cpu(&self) -> Duration {
+        let Some(pid) = self.pid() else { return Duration::ZERO };
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", pid.as_raw_nonzero()));
+        waited(&text.unwrap_or_default())
+    }
+
+    /// When processes had ended that were killed.
     pub(crate) fn kills(&self) -> Vec<Instant> {
         locked(&self.kills).clone()
     }
@@ -213,6 +220,12 @@ impl Drop for Proxy {
 
 fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     Box::new(stream)
+}
+
+/// The second number of a thread's `schedstat`: nanoseconds in which it could run, and did not.
+fn waited(schedstat: &str) -> Duration {
+    let nanoseconds = schedstat.split_whitespace().nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Waits for the end of a process. A successor becomes a child of this program, the first one of its
@@ -293,6 +306,12 @@ fn parse(line: &str) -> Option<(i32, u16, Option<u64>, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_without_a_cpu_is_read() {
+        assert_eq!(waited("6901022006 571714902008 6472\n"), Duration::from_nanos(571_714_902_008));
+        assert_eq!(waited(""), Duration::ZERO);
+    }
 
     #[test]
     fn a_line_names_process_status_request_and_ingress() {

@@ -121,9 +121,8 @@ mod tests {
         report.fault("two");
         report.write(json!({}), &["head".to_owned()]).expect("a folder");
         let text = fs::read_to_string(folder.path().join("report.txt")).expect("it is there");
-        assert!(
-            text.starts_with("head\n2 faults; the first one with seed 7, 0:00:00.0 after the start: one")
-        );
+        assert!(text.starts_with("head\n2 faults; the first one with seed 7, 0:0"), "{text}");
+        assert!(text.contains(" after the start: one\n"), "{text}");
         let json = fs::read_to_string(folder.path().join("report.json")).expect("it is there");
         let json: Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!((json["faults"].as_u64(), json["seed"].as_u64()), (Some(2), Some(7)));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lab::{Namespace, Network, inside};
@@ -34,13 +34,15 @@ use crate::process::{Plan, Proxy};
 use crate::report::Report;
 use crate::shared::{Order, Shared};
 use crate::switch::{Parting, Switch};
-use crate::{changes, clients, names, objects, rude, schedule, streams};
+use crate::{beacon, changes, clients, names, objects, quiet, rude, schedule, streams};
 
 /// The argument of the program once it is inside.
 const INSIDE: &str = "--inside";
 const NAME: &str = "soak";
 /// Certificates that are renewed by turns.
 const CERTIFICATES: usize = 4;
+/// Frames of the flight recorder in a run, if that is possible.
+const FRAMES: u32 = 400;
 /// Size of the file system that runs full.
 const DISK: &CStr = c"size=24m";
 
@@ -114,14 +116,15 @@ fn play_in(options: &Options, folder: &Path, is_interrupted: &Arc<AtomicBool>) -
     let report = Report::new(options.seed, folder);
     let target =
         Target { http: Network::PROXY, https: objects::https(), tls: Arc::new(believing(&authority)?) };
-    let shared = Shared::new(options.seed, target, report, Arc::clone(is_interrupted));
-    let stage = Arc::new(set(&shared, &network, &certificates[0], folder)?);
+    let (seed, is_quiet) = (options.seed, options.is_quiet);
+    let shared = Shared::new(seed, is_quiet, target, report, Arc::clone(is_interrupted));
+    let stage = Arc::new(set(&shared, &network, &certificates[0], options)?);
     let endpoints = start_endpoints(&stage)?;
     stage.proxy.start().context("Forebay does not start: see forebay.log")?;
     let clients = in_namespace(&network.client)?;
     let playing = start_players(&stage, &clients, &certificates, options);
     let audit = Audit::new(Arc::clone(&stage), clients.handle().clone(), options.time);
-    let samples = audit.run();
+    let samples = audit.run()?;
     shared.order(Order::End);
     if is_interrupted.load(Ordering::Relaxed) {
         // Whatever is missing now was killed.
@@ -135,7 +138,9 @@ fn play_in(options: &Options, folder: &Path, is_interrupted: &Arc<AtomicBool>) -
     if let Err(error) = stage.proxy.stop() {
         shared.report.fault(format!("at the end: {error:#}"));
     }
-    audit.write(&samples)?;
+    let judged =
+        if is_quiet { quiet::judge(&shared.report, shared.windows.was_machine_busy())? } else { Vec::new() };
+    audit.write(&samples, judged)?;
     // Connections that are still open end with their tasks.
     clients.shutdown_timeout(Duration::from_secs(1));
     endpoints.shutdown_timeout(Duration::from_secs(1));
@@ -147,8 +152,9 @@ fn set(
     shared: &Arc<Shared>,
     network: &Arc<Network>,
     certificate: &Certificate,
-    folder: &Path,
+    options: &Options,
 ) -> Result<Stage> {
+    let folder = shared.report.folder();
     let disk = folder.join("disk");
     fs::create_dir_all(&disk)?;
     mount("tmpfs", &disk, "tmpfs", MountFlags::empty(), Some(DISK))
@@ -172,7 +178,8 @@ fn set(
         all.apply(object);
     }
     let clock = clock.ok();
-    let plan = plan(folder, &disk, clock.as_ref(), redis.is_some())?;
+    let mut plan = plan(folder, &disk, clock.as_ref(), redis.is_some())?;
+    plan.arguments.extend(recording(folder, options)?);
     let proxy = Arc::new(Proxy::new(Arc::clone(network), Arc::clone(shared), plan)?);
     Ok(Stage {
         shared: Arc::clone(shared),
@@ -227,6 +234,18 @@ fn plan(folder: &Path, disk: &Path, clock: Option<&Clock>, has_redis: bool) -> R
     Ok(Plan { binary: adversary::binary::path()?.canonicalize()?, arguments, environment })
 }
 
+/// The flags of the flight recorder, whose record stays in the folder.
+fn recording(folder: &Path, options: &Options) -> Result<[OsString; 2]> {
+    let record = folder.join(quiet::RECORD);
+    if record.exists() {
+        fs::remove_dir_all(&record).with_context(|| format!("cannot remove {}", record.display()))?;
+    }
+    let interval = (options.time / FRAMES).clamp(Duration::from_secs(1), Duration::from_secs(10));
+    let mut path = OsString::from("--record=");
+    path.push(&record);
+    Ok([path, format!("--record-interval={}s", interval.as_secs()).into()])
+}
+
 /// A runtime whose thread is in a namespace.
 fn in_namespace(namespace: &Namespace) -> Result<Runtime> {
     namespace.enter(|| Ok(Builder::new_multi_thread().worker_threads(1).enable_all().build()?))
@@ -242,8 +261,13 @@ fn start_endpoints(stage: &Stage) -> Result<Runtime> {
     for (address, switch) in objects::churn().into_iter().zip(&stage.churn) {
         runtime.spawn(serve(address, Temper::Calm, Parting::Orderly, switch.clone()));
     }
-    runtime.spawn(serve(objects::moody(), Temper::Moody, Parting::Abrupt, always()));
-    runtime.spawn(always().listen(objects::garbage(), Parting::Abrupt, crate::endpoints::garbage));
+    if stage.shared.is_quiet {
+        runtime.spawn(serve(objects::moody(), Temper::Calm, Parting::Abrupt, always()));
+        runtime.spawn(serve(objects::garbage(), Temper::Calm, Parting::Abrupt, always()));
+    } else {
+        runtime.spawn(serve(objects::moody(), Temper::Moody, Parting::Abrupt, always()));
+        runtime.spawn(always().listen(objects::garbage(), Parting::Abrupt, crate::endpoints::garbage));
+    }
     runtime.spawn(serve(objects::canary(), Temper::Canary, Parting::Abrupt, always()));
     runtime.spawn(serve(objects::auth(), Temper::Auth, Parting::Abrupt, stage.auth.clone()));
     runtime.spawn(always().listen(objects::grpc(), Parting::Abrupt, echo_messages));
@@ -263,21 +287,46 @@ fn start_players(
     let shared = &stage.shared;
     {
         let _entered = clients.enter();
-        clients::start(shared);
+        clients::start(shared, options.pause);
         streams::start(shared);
-        rude::start(shared);
+        clients.spawn(beacon::watch(Arc::clone(shared)));
+        if !options.is_quiet {
+            rude::start(shared);
+        }
     }
-    let [of_process, of_others] = schedule::of(options.seed, options.time);
+    let disturbances = if options.is_quiet {
+        [(); 2].map(|()| Vec::new())
+    } else {
+        schedule::of(options.seed, options.time)
+    };
+    let [of_process, of_others] = disturbances;
     let mut threads = Vec::new();
     for (name, entries) in [("process", of_process), ("others", of_others)] {
         let stage = Arc::clone(stage);
         threads.push(thread::spawn(move || stage.play(&entries, name)));
     }
+    let measuring = Arc::clone(shared);
+    threads.push(thread::spawn(move || measure_lateness(&measuring)));
     let churning = Arc::clone(stage);
     threads.push(thread::spawn(move || churning.churn()));
     let (stage, certificates) = (Arc::clone(stage), Arc::clone(certificates));
     threads.push(thread::spawn(move || changes::run(&stage.shared, &stage.objects, &certificates)));
     threads
+}
+
+/// Measures until the soak ends how late the kernel lets a thread go on that sleeps for a moment, and reads
+/// for how much of the time threads wait for a CPU, if the kernel says so.
+fn measure_lateness(shared: &Shared) {
+    const MOMENT: Duration = Duration::from_millis(100);
+    while shared.is_running() {
+        let begun = Instant::now();
+        thread::sleep(MOMENT);
+        shared.windows.note_lateness(begun.elapsed().saturating_sub(MOMENT));
+        let text = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+        let words = text.lines().find_map(|line| line.strip_prefix("some avg10="));
+        let percent = words.and_then(|words| words.split(' ').next()?.parse().ok());
+        shared.windows.note_pressure(percent.unwrap_or(0.0));
+    }
 }
 
 /// The settings of clients that believe an authority.

@@ -3,7 +3,9 @@
 //! Must not be in here: slopes.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,7 +17,7 @@ use crate::slope::{Point, Slope};
 
 /// The series, and the share of its median by which each may grow without being a fault.
 const SERIES: [Series; 4] = [
-    Series { name: "memory, KiB", growth_max: 0.05 },
+    Series { name: "memory, KiB", growth_max: 0.02 },
     Series { name: "descriptors", growth_max: 0.10 },
     Series { name: "threads", growth_max: 0.02 },
     Series { name: "p99, ms", growth_max: 0.25 },
@@ -27,11 +29,23 @@ struct Series {
     growth_max: f64,
 }
 
-/// All samples, by series and process.
-#[derive(Debug, Default)]
-pub(crate) struct Samples(BTreeMap<(&'static str, i32), Vec<Point>>);
+/// All samples, by series and process. A file has them too, for those who want to judge them otherwise.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    all: BTreeMap<(&'static str, i32), Vec<Point>>,
+    file: File,
+}
 
 impl Samples {
+    /// Without a sample yet. They are also written into `samples.csv` of a folder.
+    pub(crate) fn new(folder: &Path) -> Result<Samples> {
+        let path = folder.join("samples.csv");
+        let mut file = File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        let names = SERIES.map(|series| series.name.replace(", ", " in "));
+        writeln!(file, "seconds,process,{}", names.join(","))?;
+        Ok(Samples { all: BTreeMap::new(), file })
+    }
+
     /// Samples a process.
     pub(crate) fn take(&mut self, at: Duration, pid: Pid, p99: Option<f64>) -> Result<()> {
         let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero()))?;
@@ -44,10 +58,12 @@ impl Samples {
             [Some(field("RssAnon:")?), Some(open_descriptors(pid)? as f64), Some(field("Threads:")?), p99];
         for (series, value) in SERIES.iter().zip(values) {
             if let Some(value) = value {
-                let life = self.0.entry((series.name, pid.as_raw_nonzero().get())).or_default();
+                let life = self.all.entry((series.name, pid.as_raw_nonzero().get())).or_default();
                 life.push(Point { at: at.as_secs_f64(), value });
             }
         }
+        let cells = values.map(|value| value.map(|value| format!("{value:.1}")).unwrap_or_default());
+        writeln!(self.file, "{:.1},{},{}", at.as_secs_f64(), pid.as_raw_nonzero(), cells.join(","))?;
         Ok(())
     }
 
@@ -56,7 +72,7 @@ impl Samples {
     pub(crate) fn slopes(&self, warm_up: Duration) -> Slopes {
         let mut slopes = Slopes::default();
         for series in SERIES {
-            let lives = self.0.iter().filter(|((name, _), _)| *name == series.name).map(|(_, life)| {
+            let lives = self.all.iter().filter(|((name, _), _)| *name == series.name).map(|(_, life)| {
                 let begun = life.first().map_or(0.0, |point| point.at) + warm_up.as_secs_f64();
                 life.iter().filter(|point| point.at >= begun).copied().collect::<Vec<_>>()
             });
@@ -65,10 +81,10 @@ impl Samples {
                 slopes.lines.push(format!("{}: too few samples for a slope", series.name));
                 continue;
             };
-            let Slope { an_hour, low, high, median, samples, .. } = slope;
+            let Slope { an_hour, low, high, median, noise, samples, hours, .. } = slope;
             let line = format!(
-                "{}: median {median:.1}, slope {an_hour:+.2} an hour ({low:+.2} to {high:+.2} with 99 %), \
-                 {samples} samples",
+                "{}: median {median:.1}, noise {noise:.1}, slope {an_hour:+.2} an hour ({low:+.2} to \
+                 {high:+.2} with 99 %), {samples} values of lives of up to {hours:.2} hours",
                 series.name
             );
             if slope.grows(series.growth_max) {
@@ -83,7 +99,7 @@ impl Samples {
     /// The last sample of each series, for the line of a minute.
     pub(crate) fn last(&self, pid: Pid) -> String {
         let last = |series: &Series| {
-            let life = self.0.get(&(series.name, pid.as_raw_nonzero().get()))?;
+            let life = self.all.get(&(series.name, pid.as_raw_nonzero().get()))?;
             Some(format!("{} {:.0}", series.name, life.last()?.value))
         };
         SERIES.iter().filter_map(last).collect::<Vec<_>>().join(", ")
@@ -104,7 +120,8 @@ mod tests {
 
     #[test]
     fn a_process_is_sampled_and_its_first_part_is_left_out() {
-        let mut samples = Samples::default();
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut samples = Samples::new(folder.path()).expect("a file");
         let own = rustix::process::getpid();
         for second in 0..60 {
             samples.take(Duration::from_secs(second), own, Some(5.0)).expect("this process");
@@ -112,10 +129,14 @@ mod tests {
         assert!(samples.last(own).contains("p99, ms 5"), "{}", samples.last(own));
         let slopes = samples.slopes(Duration::from_secs(20));
         assert!(
-            slopes.lines[3].contains("median 5.0") && slopes.lines[3].contains("40 samples"),
+            slopes.lines[3].contains("median 5.0") && slopes.lines[3].contains("40 values"),
             "{slopes:?}"
         );
         assert!(slopes.faults.iter().all(|fault| !fault.contains("p99")), "{slopes:?}");
         assert!(samples.slopes(Duration::from_secs(50)).lines[3].contains("too few"));
+        let written = fs::read_to_string(folder.path().join("samples.csv")).expect("it is there");
+        let lines: Vec<&str> = written.lines().collect();
+        assert_eq!((lines.len(), lines[0].split(',').nth(5)), (61, Some("p99 in ms")));
+        assert!(lines[1].starts_with("0.0,") && lines[1].ends_with(",5.0"), "{}", lines[1]);
     }
 }

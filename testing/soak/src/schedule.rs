@@ -24,6 +24,14 @@ const OF_OTHERS: [Kind; 5] = [Kind::Api, Kind::Auth, Kind::Redis, Kind::Names, K
 /// Lives of the process in a run: kills and restarts are between them. Long enough to see a slope.
 const LIFE: Duration = Duration::from_mins(80);
 const LIVES_MIN: u32 = 3;
+/// A run of this time at least shows slopes: if it is too short for several lives that do, its first lives
+/// are short, and the last one has the rest.
+const SHOWS_SLOPES: Duration = Duration::from_hours(1);
+/// The share of a run that such a short life has.
+const SHORT_LIFE: f64 = 0.05;
+/// The part of a life before slopes are looked for, and the most that it is.
+const WARM_UP: f64 = 0.45;
+const WARM_UP_MAX: Duration = Duration::from_mins(30);
 /// Time at the start and at the end in which nothing is disturbed.
 const CALM: Duration = Duration::from_secs(4);
 
@@ -36,21 +44,32 @@ pub(crate) fn of(seed: u64, time: Duration) -> [Vec<Entry>; 2] {
     [of_process, rounds(&mut random, &OF_OTHERS, gap, time)]
 }
 
-/// The number of lives of the process in a run.
-pub(crate) fn life_count(time: Duration) -> u32 {
-    let count = time.as_secs() / LIFE.as_secs();
-    u32::try_from(count).unwrap_or(u32::MAX).max(LIVES_MIN)
+/// The part of each life before slopes are looked for.
+pub(crate) fn warm_up(time: Duration) -> Duration {
+    let mut ends = ends_of_lives(time);
+    ends.push(time);
+    let begins = [Duration::ZERO].into_iter().chain(ends.iter().copied());
+    let longest = begins.zip(&ends).map(|(begin, end)| end.saturating_sub(begin)).max().unwrap_or(time);
+    longest.mul_f64(WARM_UP).min(WARM_UP_MAX)
 }
 
-/// Restarts and kills by turns, between lives of equal length.
+/// When a life of the process ends and the next one begins.
+fn ends_of_lives(time: Duration) -> Vec<Duration> {
+    let count = time.as_secs() / LIFE.as_secs();
+    let count = u32::try_from(count).unwrap_or(u32::MAX).max(LIVES_MIN);
+    let is_uneven = time >= SHOWS_SLOPES && time / count < LIFE;
+    let life = if is_uneven { time.mul_f64(SHORT_LIFE) } else { time / count };
+    (1..count).map(|number| life * number).collect()
+}
+
+/// Restarts and kills by turns, between lives.
 fn lives(random: &mut Random, time: Duration) -> Vec<Entry> {
-    let count = life_count(time);
     let kill_first = random.once_in(2);
-    let entry = |number: u32| {
-        let kind = if number.is_multiple_of(2) == kill_first { Kind::Restart } else { Kind::Kill };
-        Entry { kind, at: time / count * number, lasts: Duration::ZERO }
+    let entry = |(number, at): (usize, Duration)| {
+        let kind = if number.is_multiple_of(2) == kill_first { Kind::Kill } else { Kind::Restart };
+        Entry { kind, at, lasts: Duration::ZERO }
     };
-    (1..count).map(entry).collect()
+    ends_of_lives(time).into_iter().enumerate().map(entry).collect()
 }
 
 /// Rounds in which each kind comes once, in an order of chance.
@@ -104,10 +123,23 @@ mod tests {
     }
 
     #[test]
+    fn a_run_of_an_hour_has_one_life_that_shows_a_slope() {
+        let minutes = |time: u64| {
+            let ends = ends_of_lives(Duration::from_mins(time));
+            ends.iter().map(|end| end.as_secs_f64() / 60.0).collect::<Vec<_>>()
+        };
+        assert_eq!(minutes(80), [4.0, 8.0]);
+        assert_eq!(warm_up(Duration::from_mins(80)), Duration::from_mins(30));
+        assert_eq!((minutes(30), minutes(240)), (vec![10.0, 20.0], vec![80.0, 160.0]));
+        assert_eq!(warm_up(Duration::from_mins(1)), Duration::from_secs(9));
+    }
+
+    #[test]
     fn a_night_has_six_lives() {
         let [of_process, others] = of(1, Duration::from_hours(8));
         let ends = |kind| of_process.iter().filter(|entry| entry.kind == kind).count();
         assert_eq!(ends(Kind::Kill) + ends(Kind::Restart), 5);
+        assert_eq!(warm_up(Duration::from_hours(8)), Duration::from_mins(30));
         assert!(others.len() > 200 && others.iter().all(|entry| entry.lasts <= Duration::from_secs(30)));
     }
 }

@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
+use crate::effect::Effect;
 use crate::exchange::Target;
 use crate::ledger::Ledger;
 use crate::lock::locked;
 use crate::report::Report;
-use crate::windows::Windows;
+use crate::windows::{Kind, Windows};
 
 /// Times that a percentile is made of.
 const LATENCIES_MIN: usize = 300;
@@ -34,16 +35,20 @@ pub(crate) enum Order {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extra {
     pub(crate) is_there: bool,
-    pub(crate) since: Instant,
+    /// The number of the change that made it come or go.
+    pub(crate) change: u64,
 }
 
 /// Shared by all parts.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) seed: u64,
+    /// Nothing is disturbed: nothing excuses an answer.
+    pub(crate) is_quiet: bool,
     pub(crate) target: Target,
     pub(crate) ledger: Ledger,
     pub(crate) windows: Windows,
+    pub(crate) effect: Effect,
     pub(crate) report: Report,
     /// True once somebody has interrupted the run, and all other processes were killed.
     pub(crate) is_interrupted: Arc<AtomicBool>,
@@ -61,15 +66,18 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         seed: u64,
+        is_quiet: bool,
         target: Target,
         report: Report,
         is_interrupted: Arc<AtomicBool>,
     ) -> Arc<Shared> {
         Arc::new(Shared {
             seed,
+            is_quiet,
             target,
             ledger: Ledger::default(),
             windows: Windows::default(),
+            effect: Effect::default(),
             report,
             is_interrupted,
             has_given_up: AtomicBool::new(false),
@@ -96,8 +104,13 @@ impl Shared {
         *self.order.borrow() != Order::End
     }
 
-    /// Notes the time that a request to the calm host took.
+    /// Notes the time that a request to the calm host took, unless the process was disturbed meanwhile: how
+    /// long it stood still is not of interest.
     pub(crate) fn note_latency(&self, since: Instant) {
+        let disturbs = [Kind::Kill, Kind::Restart, Kind::Descriptors, Kind::Pause, Kind::Memory];
+        if disturbs.iter().any(|kind| self.windows.touches(*kind, since)) {
+            return;
+        }
         locked(&self.latencies).push(since.elapsed().as_secs_f64() * 1000.0);
     }
 

@@ -19,7 +19,8 @@ use crate::interrupt::Interrupt;
 use crate::peers::certificate::{Certificates, Key};
 use crate::template::render_file;
 
-/// Names of hosts that get a certificate. The first half answers over HTTP, the other in handshakes.
+/// Names of hosts that get a certificate, of Ingresses and of a Gateway's listeners in turn. The first half
+/// answers over HTTP, the other in handshakes.
 const HOSTS: usize = 100;
 
 /// Numbers of certificates at which Forebay is killed and started again.
@@ -181,8 +182,9 @@ mod tests {
         let values = json!({"directory": "https://localhost:1/dir", "challenge": "http-01", "hosts": 3});
         let text = render_file("conformance/acme.yaml", values).expect("a template");
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
-        assert_eq!(objects.len(), 4);
-        assert_eq!(objects[3]["spec"]["tls"][0]["hosts"][0], "h2.acme.test");
+        assert_eq!(objects.len(), 5);
+        assert_eq!(objects[2]["spec"]["listeners"][1]["hostname"], "h1.acme.test");
+        assert_eq!(objects[4]["spec"]["tls"][0]["hosts"][0], "h2.acme.test");
         let values = json!({
             "api": "127.0.0.1:1", "management": "127.0.0.1:2", "http_port": 3, "https_port": 4,
             "chain_file": "/a", "key_file": "/b",

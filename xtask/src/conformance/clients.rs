@@ -1,17 +1,16 @@
 //! Clients of HTTP in Go, Python, Node and Java with their default settings, and curl and Apache's ab,
-//! through a Forebay of their own to the server in `testing/clients/origin`; and `REDbot`, the lint for
-//! resources of HTTP.
+//! through a Forebay of their own to the server in `testing/clients/origin`.
 //!
 //! Must not be in here: cases; they are the clients'. What may fail stands in
-//! `testing/clients/exceptions.txt` and `testing/lint/exceptions.txt`.
+//! `testing/clients/exceptions.txt`.
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
 
 use super::stage::{Stage, forebay};
@@ -31,16 +30,9 @@ const IDLE_MILLISECONDS: u32 = 1500;
 /// Cases of all clients but Java's, and of Java's.
 const CASES: usize = 310;
 const CASES_OF_JAVA: usize = 28;
-/// Lines of `testing/lint/paths.txt`.
-const PATHS: usize = 20;
-
-/// Types and lengths of the files that are served for `REDbot`.
-const FILES: [(&str, usize); 4] =
-    [("index.html", 2_000), ("small.txt", 100), ("large.css", 200_000), ("picture.png", 50_000)];
-
 /// A Forebay with the server behind it.
-struct Served {
-    http: SocketAddr,
+pub(super) struct Served {
+    pub(super) http: SocketAddr,
     https: SocketAddr,
     folder: PathBuf,
     certificate_file: PathBuf,
@@ -50,7 +42,7 @@ struct Served {
 
 impl Served {
     /// Starts both, with objects from `conformance/NAME.yaml`.
-    fn start(stage: &Stage, name: &str, options: &[&str]) -> Result<Served> {
+    pub(super) fn start(stage: &Stage, name: &str, options: &[&str]) -> Result<Served> {
         let folder = stage.folder.join(name);
         let manifests = folder.join("manifests");
         fs::create_dir_all(&manifests)?;
@@ -141,54 +133,18 @@ pub(super) fn run(stage: &Stage) -> Result<String> {
     Ok(format!("{passed} cases pass, {excepted} excepted: curl, ab, Go, Python, Node{java}"))
 }
 
-/// Has `REDbot` examine answers of all kinds.
-pub(super) fn lint(stage: &Stage) -> Result<String> {
-    let site = stage.folder.join("lint-site");
-    make_site(&site)?;
-    let site = site.to_string_lossy().into_owned();
-    let served = Served::start(stage, "lint", &["--files-root", &site, "--cache-memory", "16m"])?;
-    let mut command = stage.tools.python_script("lint/lint.py", "lint");
-    command.arg(served.http.to_string()).arg(stage.tools.testing.join("lint/paths.txt"));
-    let mut verdicts = Verdicts::default();
-    verdicts.read("", &stage.output("lint", command, LIMIT)?);
-    let list = stage.tools.testing.join("lint/exceptions.txt");
-    let (passed, excepted) = verdicts.judge(&list, PATHS)?;
-    Ok(format!("{passed} answers have no note of level bad, {excepted} notes excepted"))
-}
-
-/// Files of several types, and a folder.
-fn make_site(site: &Path) -> Result<()> {
-    fs::create_dir_all(site.join("folder"))?;
-    for (name, length) in FILES {
-        let line = format!("/* a line of {name} */\n");
-        let content: String = line.chars().cycle().take(length).collect();
-        fs::write(site.join(name), content).with_context(|| name.to_owned())?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::child::root;
 
     #[test]
     fn the_objects_have_the_values_of_a_run() {
         let values = json!({"host": HOST, "certificate": {"chain": "a", "key": "b"}});
-        let text = render_file("conformance/clients.yaml", values.clone()).expect("a template");
+        let text = render_file("conformance/clients.yaml", values).expect("a template");
         let objects: Vec<Value> = serde_saphyr::from_multiple(&text).expect("YAML");
         let secret = objects.iter().find(|object| object["kind"] == "Secret").expect("a Secret");
         assert_eq!(secret["data"], json!({"tls.crt": "YQ==", "tls.key": "Yg=="}));
-        let text = render_file("conformance/lint.yaml", values).expect("a template");
-        serde_saphyr::from_multiple::<Value>(&text).expect("YAML");
-    }
-
-    #[test]
-    fn there_are_as_many_paths_as_are_expected() {
-        let text = fs::read_to_string(root().join("testing/lint/paths.txt")).expect("a file");
-        let paths = text.lines().filter(|line| line.starts_with('/')).count();
-        assert!(paths >= PATHS, "{paths}");
     }
 }

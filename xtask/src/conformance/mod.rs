@@ -16,6 +16,7 @@ mod hpack;
 mod http3;
 mod http_cache;
 mod interop;
+mod lint;
 mod monitoring;
 mod oidc;
 mod php;
@@ -107,7 +108,7 @@ impl Suite {
             Self::Autobahn => autobahn::run(stage),
             Self::Connectrpc => connectrpc::run(stage),
             Self::Clients => clients::run(stage),
-            Self::Lint => clients::lint(stage),
+            Self::Lint => lint::run(stage),
             Self::Redis => suites::redis(stage),
             Self::Php => php::run(stage),
             Self::HttpCache => http_cache::run(stage),

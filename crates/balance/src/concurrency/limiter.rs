@@ -237,7 +237,8 @@ impl Limiter {
         let is_slow = allowed < known.base;
         let (peak, latency) = (f64::from(window.peak), window.latency());
         let is_light = peak <= (known.limit * LIGHT).max(LIMIT_MIN);
-        let is_near = peak >= known.limit * NEAR;
+        // Of a limit of 1.4, one request can be in flight.
+        let is_near = peak >= known.limit.floor() * NEAR;
         let is_late = latency > TOLERANCE * allowed || window.is_timing_out();
         if window.samples > 0 && (is_light || latency < known.base || !is_near && !is_late) {
             known.base += (latency - known.base) * FOLLOWING;
@@ -245,7 +246,11 @@ impl Limiter {
         if is_light {
             (self.measured, self.is_doubted) = (now, false);
             (known.fell_from, known.is_starting) = (None, true);
-            known.limit = (known.limit * IDLE).max(LIMIT_FIRST).min(known.limit);
+            known.limit = if is_near && !is_late {
+                known.grown()
+            } else {
+                (known.limit * IDLE).max(LIMIT_FIRST).min(known.limit)
+            };
         } else if is_late {
             let (from, before) = *known.fell_from.get_or_insert((known.limit, latency));
             known.is_starting = false;

@@ -65,6 +65,29 @@ fn an_endpoint_that_becomes_slow_is_left_alone_and_comes_back() {
     }
 }
 
+/// A limit of one request grows again, too: an endpoint that has nothing more in flight looks as if it was
+/// idle.
+#[test]
+fn endpoints_that_were_slow_together_under_light_load_are_all_used_again() {
+    for seed in 1..=6 {
+        let slow = |at: f64, _| if (5.0..10.0).contains(&at) && at.fract() < 0.4 { 4.0 } else { 1.0 };
+        let scene = Scene {
+            workers: 1,
+            servers: 512,
+            service: 0.02,
+            load: |_| 0.005,
+            slowdown: slow,
+            seconds: 20.0,
+            ..usual()
+        };
+        let run = scene.play(seed);
+        let shares: Vec<_> = (0..4).map(|endpoint| run.share(endpoint, 12.0, 20.0)).collect();
+        assert!(shares.iter().all(|share| *share >= 0.15), "seed {seed}: shares afterwards {shares:?}");
+        let p99 = run.p99(12.0, 20.0) / run.p99(1.0, 5.0);
+        assert!(p99 <= 1.2, "seed {seed}: p99 afterwards {p99}");
+    }
+}
+
 /// Where all endpoints become slower, none is to blame: each is used to its capacity.
 #[test]
 fn a_cluster_that_becomes_slow_is_used_to_its_capacity() {

@@ -283,10 +283,11 @@ impl HealthRecord {
         });
     }
 
-    /// Whether requests have been waiting for a response for so long, without any sign of life.
-    pub fn is_silent_for(&self, time: Duration, now: Moment) -> bool {
+    /// Time after which requests will have waited for a response for so long, without any sign of life; none
+    /// where no request waits.
+    pub fn is_silent_in(&self, time: Duration, now: Moment) -> Option<Duration> {
         let (unanswered, silence) = self.silence(now);
-        unanswered > 0 && silence >= time
+        (unanswered > 0).then(|| time.saturating_sub(silence))
     }
 
     /// Ends the time of an ejection that began before `since`: health checks have passed since then, so that

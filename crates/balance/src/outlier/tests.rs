@@ -417,3 +417,21 @@ fn passed_health_checks_end_the_time_of_an_ejection_that_began_before_them() {
     record.note_checks_passed(clock.now(), clock.now());
     assert!(record.is_ejected() && record.is_probe_due(clock.now()), "requests decide whether it returns");
 }
+
+#[test]
+fn a_silence_is_announced_from_the_first_request_without_an_answer() {
+    let clock = Clock::new(Clock::begin());
+    let record = HealthRecord::new(Arc::default());
+    let [tick, max] = [100, 250].map(Duration::from_millis);
+    let silent_in = || record.is_silent_in(max, clock.now());
+    assert_eq!(silent_in(), None);
+    for rest in [250, 150, 50, 0, 0] {
+        record.note_sent(clock.now());
+        assert_eq!(silent_in(), Some(Duration::from_millis(rest)));
+        clock.advance(tick);
+    }
+    record.note_heard();
+    assert_eq!(silent_in(), None);
+    record.note_sent(clock.now());
+    assert_eq!(silent_in(), Some(max), "the time begins anew");
+}

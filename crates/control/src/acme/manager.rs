@@ -48,7 +48,9 @@ impl Manager {
     /// Obtains what a new translation wants. The task starts when certificates are wanted for the first time.
     pub(crate) fn want(&mut self, wanted: &Wanted) {
         self.wanted.send_if_modified(|before| {
-            let is_same = before.settings == wanted.settings && before.hosts == wanted.hosts;
+            let is_same = before.settings == wanted.settings
+                && before.hosts == wanted.hosts
+                && before.by_handshake == wanted.by_handshake;
             if !is_same {
                 *before = Arc::new(wanted.clone());
             }
@@ -141,7 +143,7 @@ async fn lead(desk: &Desk, wanted: &mut watch::Receiver<Arc<Wanted>>) {
                     wake = wake.min(Duration::from_secs(wait));
                 } else if works.len() < ORDERS_MAX {
                     busy.insert(host.clone());
-                    works.push(work(desk, host.clone(), *due, Arc::clone(settings)));
+                    works.push(work(desk, host.clone(), *due, wishes.settings_of(host, settings)));
                 }
             }
             desk.tell(&wishes, &due, &busy);

@@ -110,6 +110,13 @@ impl Acme {
         !matches!(self.lock().keep, Keep::Nowhere)
     }
 
+    /// Has hosts have these states, in place of stored ones.
+    #[cfg(test)]
+    pub(crate) fn hold(&self, hosts: std::collections::BTreeMap<String, Arc<HostState>>) {
+        let mut state = self.lock();
+        state.held = Arc::new(Held { revision: state.held.revision + 1, hosts });
+    }
+
     pub(crate) fn held(&self) -> Arc<Held> {
         Arc::clone(&self.lock().held)
     }

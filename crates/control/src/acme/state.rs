@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::answer::Answer;
-use super::settings::Settings;
+use super::settings::{ChallengeKind, Settings};
 use crate::certificate::Pair;
 
 /// The hosts that need certificates, and how they are obtained.
@@ -15,6 +15,9 @@ pub struct Wanted {
     pub settings: Option<Arc<Settings>>,
     /// Names of hosts, in lower case.
     pub hosts: BTreeSet<String>,
+    /// The hosts among them that nothing serves over HTTP, so that challenges are answered in handshakes
+    /// alone.
+    pub by_handshake: BTreeSet<String>,
     /// The revision of `Held` that the translation was made with.
     pub revision: u64,
 }
@@ -36,6 +39,17 @@ pub(crate) struct HostState {
     pub(crate) answer: Option<Answer>,
     /// Why the last order failed; none if none has failed since a certificate was issued.
     pub(crate) fault: Option<String>,
+}
+
+impl Wanted {
+    /// The settings for the certificate of one host.
+    pub(super) fn settings_of(&self, host: &str, settings: &Arc<Settings>) -> Arc<Settings> {
+        let kind = ChallengeKind::TlsAlpn01;
+        if !self.by_handshake.contains(host) || !settings.challenges.contains(&kind) {
+            return Arc::clone(settings);
+        }
+        Arc::new(Settings { challenges: vec![kind], ..Settings::clone(settings) })
+    }
 }
 
 impl Held {

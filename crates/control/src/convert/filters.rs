@@ -169,7 +169,8 @@ impl Common {
             session_name: Some(name.into()),
             absolute_timeout: age.map(|age| format!("{age}s").into()),
             kind: SessionType::Cookie,
-            cookie_config: Some(CookieConfig { lifetime_type }),
+            cookie_config: Some(CookieConfig { lifetime_type, ..CookieConfig::default() }),
+            ..SessionPersistence::default()
         });
     }
 }

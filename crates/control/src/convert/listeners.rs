@@ -117,6 +117,7 @@ impl<'t> Listeners<'t> {
             protocol: if tls.is_some() { Protocol::Https } else { Protocol::Http },
             tls,
             allowed_routes: AllowedRoutes { namespaces, kinds: Vec::new() },
+            filters: None,
         });
     }
 

@@ -4,7 +4,7 @@ use super::Store;
 use crate::names::NsName;
 use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
-    TlsRoute, UdpRoute,
+    TlsRoute, UdpRoute, XBackendTrafficPolicy,
 };
 use crate::objects::{ForebayPolicy, Namespace, Object, Resource};
 use crate::problem::Problem;
@@ -96,6 +96,8 @@ stores! {
     grants: ReferenceGrant;
     /// The policies for TLS towards backends.
     backend_tls_policies: BackendTlsPolicy;
+    /// The policies for requests to Services.
+    traffic_policies: XBackendTrafficPolicy;
     /// The settings for Gateways and routes.
     forebay_policies: ForebayPolicy;
 }

@@ -26,7 +26,7 @@ use crate::names::{NsName, ObjectRef};
 use de::nullable;
 use gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
-    TlsRoute, UdpRoute,
+    TlsRoute, UdpRoute, XBackendTrafficPolicy,
 };
 
 pub use de::At;
@@ -258,5 +258,6 @@ kinds! {
     UdpRoute "UDPRoute" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha2") true;
     ReferenceGrant "ReferenceGrant" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1beta1") true;
     ForebayPolicy "ForebayPolicy" ("forebay.io/v1alpha1") true;
+    XBackendTrafficPolicy "XBackendTrafficPolicy" ("gateway.networking.x-k8s.io/v1alpha1") true;
     BackendTlsPolicy "BackendTLSPolicy" ("gateway.networking.k8s.io/v1" | "gateway.networking.k8s.io/v1alpha3") true;
 }

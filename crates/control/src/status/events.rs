@@ -17,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::PostParams;
+use model::List;
 use observe::Registry;
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -169,7 +170,7 @@ impl Teller {
 struct News {
     waiting: VecDeque<EventContent>,
     /// The Ingresses that the last comparison found served; none before the first comparison.
-    served: Option<Arc<Vec<Arc<Sourced<Ingress>>>>>,
+    served: Option<Arc<List<Arc<Sourced<Ingress>>>>>,
     /// The time at which each problem last existed, by its hash.
     problems: HashMap<u64, Instant>,
 }
@@ -224,43 +225,26 @@ impl News {
         fresh
     }
 
-    /// Most Ingresses are those of the last comparison, mostly in the same place: of these only pointers are
-    /// compared.
+    /// Most Ingresses are in parts of the list that the last comparison has seen: these are not visited.
     fn take_served(&mut self, translation: &Translation) -> Vec<EventContent> {
         let served = Arc::clone(&translation.ingresses);
         let Some(before) = self.served.replace(Arc::clone(&served)) else { return Vec::new() };
         if Arc::ptr_eq(&before, &served) {
             return Vec::new();
         }
-        let (before, served) = without_same_ends(&before, &served);
         let known: HashMap<&str, &Sourced<Ingress>> = before
-            .iter()
+            .unlike(&served)
             .filter_map(|ingress| Some((ingress.metadata.uid.as_deref()?, &**ingress)))
             .collect();
         let is_new = |uid: &str, ingress: &Sourced<Ingress>| {
             known.get(uid).is_none_or(|known| !known.asks_for_the_same(ingress))
         };
-        let fresh = served.iter().filter_map(|ingress| {
+        let fresh = served.unlike(&before).filter_map(|ingress| {
             let uid = ingress.metadata.uid.as_deref()?;
             is_new(uid, ingress).then(|| EventContent::of_served(ingress, uid))
         });
         fresh.collect()
     }
-}
-
-/// Two lists without the items that are the same ones at the beginning and at the end of both.
-fn without_same_ends<'l, T>(mut one: &'l [Arc<T>], mut other: &'l [Arc<T>]) -> (&'l [Arc<T>], &'l [Arc<T>]) {
-    while let ([first, rest @ ..], [other_first, other_rest @ ..]) = (one, other)
-        && Arc::ptr_eq(first, other_first)
-    {
-        (one, other) = (rest, other_rest);
-    }
-    while let ([rest @ .., last], [other_rest @ .., other_last]) = (one, other)
-        && Arc::ptr_eq(last, other_last)
-    {
-        (one, other) = (rest, other_rest);
-    }
-    (one, other)
 }
 
 impl EventContent {
@@ -383,6 +367,7 @@ fn api_version(kind: &str) -> &'static str {
         "EndpointSlice" => "discovery.k8s.io/v1",
         "GatewayClass" | "Gateway" | "ListenerSet" | "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute"
         | "UDPRoute" | "ReferenceGrant" | "BackendTLSPolicy" => "gateway.networking.k8s.io/v1",
+        "XBackendTrafficPolicy" => "gateway.networking.x-k8s.io/v1alpha1",
         "ForebayPolicy" => "forebay.io/v1alpha1",
         _ => "v1",
     }
@@ -420,7 +405,7 @@ mod tests {
             Problem::of(Severity::Warning, ingress, "does not do").because(Reason::Unsupported)
         };
         let problems = ingresses[..broken].iter().map(of).collect();
-        Translation { problems, ingresses: ingresses.into(), ..Translation::default() }
+        Translation { problems, ingresses: Arc::new(ingresses.into()), ..Translation::default() }
     }
 
     #[test]

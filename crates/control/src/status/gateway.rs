@@ -22,8 +22,8 @@ use super::addresses::Addresses;
 use super::server::{Failure, Server};
 use super::writer::{Ended, StatusWriter, Write, WriteTable};
 use crate::client::Versions;
-use crate::objects::gateway_api::GROUP;
-use crate::objects::{ForebayPolicy, IngressPoint, Resource, forebay_policy};
+use crate::objects::gateway_api::{EXPERIMENTAL_GROUP, GROUP};
+use crate::objects::{IngressPoint, forebay_policy};
 use crate::translate::Translation;
 use crate::translate::gateway::report::{
     ClassReport, GatewayReport, GatewayStatus, ListenerSetStatus, PolicyStatus, RouteStatus, Subject,
@@ -96,7 +96,7 @@ impl Entry {
 fn shared_field(kind: &str) -> Option<&'static str> {
     match kind {
         "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute" => Some("parents"),
-        "BackendTLSPolicy" | "ForebayPolicy" => Some("ancestors"),
+        "BackendTLSPolicy" | "XBackendTrafficPolicy" | "ForebayPolicy" => Some("ancestors"),
         _ => None,
     }
 }
@@ -312,10 +312,15 @@ impl Collection {
             "TCPRoute" => "tcproutes",
             "UDPRoute" => "udproutes",
             "BackendTLSPolicy" => "backendtlspolicies",
+            "XBackendTrafficPolicy" => "xbackendtrafficpolicies",
             "ForebayPolicy" => "forebaypolicies",
             _ => return None,
         };
-        let group = if kind == ForebayPolicy::KIND { forebay_policy::GROUP } else { GROUP };
+        let group = match kind {
+            "XBackendTrafficPolicy" => EXPERIMENTAL_GROUP,
+            "ForebayPolicy" => forebay_policy::GROUP,
+            _ => GROUP,
+        };
         Some(Self { group, version: versions.get(kind)?, plural })
     }
 

@@ -11,6 +11,7 @@ use futures::{StreamExt, stream};
 use k8s_openapi::api::networking::v1 as networking;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use model::List;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -32,6 +33,17 @@ const TRIES_MAX: usize = 3;
 pub(super) struct Writer {
     server: Server,
     table: WriteTable<Addressed>,
+    /// The last pass; none if one over all Ingresses is due.
+    seen: Option<Pass>,
+}
+
+/// A pass without writes to repeat soon: until the next pass over all Ingresses, only those that have changed
+/// since are compared.
+struct Pass {
+    ingresses: Arc<List<Arc<Sourced<Ingress>>>>,
+    points: Arc<[IngressPoint]>,
+    /// The time of the next pass over all Ingresses: at the interval, or when a refused write is repeated.
+    until: Instant,
 }
 
 /// The content of a write to an Ingress.
@@ -58,12 +70,13 @@ impl StatusWriter for Writer {
 
 impl Writer {
     pub(super) fn new(server: Server, interval: Duration) -> Self {
-        Self { server, table: WriteTable::new(interval) }
+        Self { server, table: WriteTable::new(interval), seen: None }
     }
 
     /// Forgets all writes, because another leader may have written meanwhile.
     pub(super) fn forget(&mut self) {
         self.table.writes.clear();
+        self.seen = None;
     }
 
     /// Writes these addresses to all Ingresses of a translation. Returns false if a write has to be repeated.
@@ -75,7 +88,12 @@ impl Writer {
         self.prune(translation);
         let now = Instant::now();
         let mut due = Vec::new();
-        for ingress in translation.ingresses.iter() {
+        let before = self.seen.take().filter(|seen| seen.points == *wanted && now < seen.until);
+        let to_compare: Vec<_> = match &before {
+            Some(seen) => translation.ingresses.unlike(&seen.ingresses).collect(),
+            None => translation.ingresses.iter().collect(),
+        };
+        for ingress in to_compare {
             // An Ingress that is not from the API server has no uid.
             let Some(uid) = &ingress.metadata.uid else { continue };
             if self.is_due(uid, ingress, wanted, now) {
@@ -95,12 +113,25 @@ impl Writer {
         });
         let mut outcomes = stream::iter(writes).buffer_unordered(IN_FLIGHT_MAX);
         let mut is_done = true;
+        let mut next = before.as_ref().map_or(now + self.table.interval, |seen| seen.until);
         while let Some((ingress, outcome)) = outcomes.next().await {
             match self.table.end(&ingress.key(), outcome, now) {
-                Ended::Until(until) => self.note(&ingress, wanted, until),
+                Ended::Until(until) => {
+                    self.note(&ingress, wanted, until);
+                    next = until.map_or(next, |until| next.min(until));
+                }
                 Ended::Conflict => is_done = false,
                 Ended::Unserved => return false,
             }
+        }
+        if is_done {
+            let (ingresses, points) = (Arc::clone(&translation.ingresses), Arc::clone(wanted));
+            if before.is_none() {
+                // Writes that earlier passes left for later. Those of the past are of deleted Ingresses.
+                let refused = self.table.writes.values().filter_map(|write| write.until);
+                next = refused.filter(|until| *until > now).fold(next, Instant::min);
+            }
+            self.seen = Some(Pass { ingresses, points, until: next });
         }
         is_done
     }

@@ -80,6 +80,11 @@ impl BackendConsensus {
         Self { usual, disputed }
     }
 
+    /// Whether an object has requested other settings for a Service's port than the usual ones.
+    pub(super) fn is_disputed(&self, service: NsName, port: PortRef) -> bool {
+        self.disputed.contains_key(&(service, port))
+    }
+
     /// The settings of a Service's port.
     pub(super) fn settings(&self, service: &NsName, port: &PortRef) -> BackendSettings {
         if self.disputed.is_empty() {

@@ -1,11 +1,11 @@
 //! Finds the inputs that differ from those of the previous translation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::inputs::Input;
 use crate::acme::Held;
-use crate::index::{Index, Store};
+use crate::index::{Index, Store, Version};
 use crate::names::NsName;
 use crate::objects::{
     ConfigMap, EndpointSlice, Endpoints, Ingress, IngressClass, Resource, Secret, Service, Sourced,
@@ -16,24 +16,61 @@ use crate::resolve::Resolved;
 /// The inputs that differ from the previous translation.
 pub(super) enum Changes {
     Everything,
-    These(Vec<Input>),
-    /// Only `EndpointSlice`s and `Endpoints` differ: those of these Services. Nothing else does, nor do the
-    /// objects that are no inputs.
-    Endpoints(Vec<NsName>),
+    These(These),
+}
+
+/// Changed objects. Objects of the Gateway API are not among them: their reader compares them itself.
+#[derive(Default)]
+pub(super) struct These {
+    /// The Ingresses that were added, replaced or removed.
+    pub(super) ingresses: Vec<Replaced>,
+    /// Each changed Ingress has the place of the one that it replaces, and all others have their places.
+    pub(super) in_place: bool,
+    /// The Services whose `EndpointSlice`s or `Endpoints` differ.
+    pub(super) endpoints: Vec<NsName>,
+    /// All other inputs.
+    pub(super) others: Vec<Input>,
+    /// Objects of the Gateway API exist or existed, and may have changed.
+    pub(super) has_gateways: bool,
+}
+
+/// An Ingress before and after a change.
+pub(super) struct Replaced {
+    /// None for an added Ingress.
+    pub(super) old: Option<Arc<Sourced<Ingress>>>,
+    /// None for a removed Ingress.
+    pub(super) new: Option<Arc<Sourced<Ingress>>>,
 }
 
 /// The objects and options of the previous translation.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    ingresses: Vec<Arc<Sourced<Ingress>>>,
-    classes: Vec<Arc<Sourced<IngressClass>>>,
-    configmaps: Vec<Arc<Sourced<ConfigMap>>>,
-    secrets: Vec<Arc<Sourced<Secret>>>,
-    services: Vec<Arc<Sourced<Service>>>,
-    slices: Vec<Arc<Sourced<EndpointSlice>>>,
-    endpoints: Vec<Arc<Sourced<Endpoints>>>,
+    ingresses: Of<Ingress>,
+    classes: Of<IngressClass>,
+    configmaps: Of<ConfigMap>,
+    secrets: Of<Secret>,
+    services: Of<Service>,
+    slices: Of<EndpointSlice>,
+    endpoints: Of<Endpoints>,
     acme: Arc<Held>,
+    has_gateways: bool,
     rest: Option<Rest>,
+}
+
+/// The objects of a kind, in the order of their store.
+#[derive(Debug)]
+struct Of<T> {
+    objects: Vec<Arc<Sourced<T>>>,
+    /// The version of the store that has them; none before the first translation.
+    version: Option<Version>,
+}
+
+/// The difference between two versions of a store.
+struct Difference<T> {
+    gone: Vec<Arc<Sourced<T>>>,
+    come: Vec<Arc<Sourced<T>>>,
+    /// Each object in `come` has the place and the name of the one in `gone`.
+    in_place: bool,
 }
 
 #[derive(Debug, PartialEq)]
@@ -54,22 +91,25 @@ impl Seen {
         resolved: &Resolved,
         now: i64,
     ) -> Changes {
-        let mut changes = Vec::new();
-        let mut has_ingresses = false;
-        differences(&mut self.ingresses, &index.ingresses, |_| has_ingresses = true);
-        differences(&mut self.classes, &index.classes, |class| {
-            changes.push(Input::Class(class.name().to_owned()));
+        let of_ingresses = self.ingresses.follow(&index.ingresses);
+        let mut these = These { in_place: of_ingresses.in_place, ..These::default() };
+        let has_gateways = !index.gateway.is_empty();
+        these.has_gateways = has_gateways || self.has_gateways;
+        self.has_gateways = has_gateways;
+        let others = &mut these.others;
+        self.classes.follow(&index.classes).each(|it| others.push(Input::Class(it.name().to_owned())));
+        self.configmaps.follow(&index.configmaps).each(|it| {
+            others.extend([Input::ConfigMap(it.key()), Input::ConfigMaps]);
         });
-        differences(&mut self.configmaps, &index.configmaps, |configmap| {
-            changes.extend([Input::ConfigMap(configmap.key()), Input::ConfigMaps]);
-        });
-        differences(&mut self.secrets, &index.secrets, |secret| changes.push(Input::Secret(secret.key())));
-        differences(&mut self.services, &index.services, |it| changes.push(Input::Service(it.key())));
-        let mut of_endpoints = Vec::new();
-        differences(&mut self.endpoints, &index.endpoints, |it| of_endpoints.push(it.key()));
-        differences(&mut self.slices, &index.slices, |slice| {
+        self.secrets.follow(&index.secrets).each(|it| others.push(Input::Secret(it.key())));
+        self.services.follow(&index.services).each(|it| others.push(Input::Service(it.key())));
+        let of_endpoints = &mut these.endpoints;
+        self.endpoints.follow(&index.endpoints).each(|it| of_endpoints.push(it.key()));
+        self.slices.follow(&index.slices).each(|slice| {
             of_endpoints.extend(slice.service_name().map(|name| NsName::new(slice.namespace(), name)));
         });
+        these.ingresses = of_ingresses.replaced();
+        let changes = &mut these.others;
         let held = options.acme.held();
         if !Arc::ptr_eq(&held, &self.acme) {
             changes.extend(held.differences(&self.acme).into_iter().map(|host| Input::Acme(host.to_owned())));
@@ -94,42 +134,73 @@ impl Seen {
         if let Some(rest) = rest {
             rest.now = now;
         }
-        // Gateways compare their objects themselves.
-        let has_others = has_ingresses || !changes.is_empty() || !index.gateway.is_empty();
-        if !has_others && !of_endpoints.is_empty() {
-            return Changes::Endpoints(of_endpoints);
-        }
-        changes.extend(of_endpoints.into_iter().map(Input::Service));
-        Changes::These(changes)
+        Changes::These(these)
     }
 }
 
-/// Calls a function for each object that was added or removed, and stores the new objects.
-fn differences<T: Resource>(
-    before: &mut Vec<Arc<Sourced<T>>>,
-    now: &Store<T>,
-    mut differs: impl FnMut(&Sourced<T>),
-) {
-    let mut gone = Vec::new();
-    let mut come = Vec::new();
-    let mut count = 0;
-    for object in now.iter() {
-        match before.get_mut(count) {
-            Some(old) if Arc::ptr_eq(old, object) => {}
-            Some(old) => {
-                gone.push(std::mem::replace(old, Arc::clone(object)));
-                come.push(object);
-            }
-            None => {
-                before.push(Arc::clone(object));
-                come.push(object);
-            }
-        }
-        count += 1;
+impl<T> Default for Of<T> {
+    fn default() -> Self {
+        Self { objects: Vec::new(), version: None }
     }
-    gone.extend(before.drain(count..));
-    // An object that only changed its position is in both lists, and is not reported.
-    let mut places: foldhash::HashSet<_> = gone.iter().map(Arc::as_ptr).collect();
-    come.into_iter().filter(|object| !places.remove(&Arc::as_ptr(object))).for_each(|it| differs(it));
-    gone.iter().filter(|object| places.contains(&Arc::as_ptr(object))).for_each(|it| differs(it));
+}
+
+impl<T: Resource> Of<T> {
+    /// Replaces the objects by those of a store, and returns the difference.
+    fn follow(&mut self, now: &Store<T>) -> Difference<T> {
+        let mut difference = Difference { gone: Vec::new(), come: Vec::new(), in_place: true };
+        if self.version.as_ref() == Some(now.version()) {
+            return difference;
+        }
+        self.version = Some(now.version().clone());
+        let Difference { gone, come, in_place } = &mut difference;
+        let mut count = 0;
+        for object in now.iter() {
+            match self.objects.get_mut(count) {
+                Some(old) if Arc::ptr_eq(old, object) => {}
+                Some(old) => {
+                    *in_place &= old.key() == object.key();
+                    gone.push(std::mem::replace(old, Arc::clone(object)));
+                    come.push(Arc::clone(object));
+                }
+                None => {
+                    *in_place = false;
+                    self.objects.push(Arc::clone(object));
+                    come.push(Arc::clone(object));
+                }
+            }
+            count += 1;
+        }
+        *in_place &= count == self.objects.len();
+        gone.extend(self.objects.drain(count..));
+        if *in_place {
+            return difference;
+        }
+        // An object that only changed its position is in both lists, and is not reported.
+        let before: foldhash::HashSet<_> = gone.iter().map(Arc::as_ptr).collect();
+        let now: foldhash::HashSet<_> = come.iter().map(Arc::as_ptr).collect();
+        come.retain(|object| !before.contains(&Arc::as_ptr(object)));
+        gone.retain(|object| !now.contains(&Arc::as_ptr(object)));
+        difference
+    }
+}
+
+impl<T: Resource> Difference<T> {
+    /// Calls a function for each object that was added or removed.
+    fn each(&self, differs: impl FnMut(&Arc<Sourced<T>>)) {
+        self.come.iter().chain(&self.gone).for_each(differs);
+    }
+}
+
+impl Difference<Ingress> {
+    /// The objects by name.
+    fn replaced(self) -> Vec<Replaced> {
+        let mut gone: HashMap<NsName, _> = self.gone.into_iter().map(|old| (old.key(), old)).collect();
+        let pair = |new: Arc<Sourced<Ingress>>| {
+            let old = if gone.is_empty() { None } else { gone.remove(&new.key()) };
+            Replaced { old, new: Some(new) }
+        };
+        let mut replaced: Vec<_> = self.come.into_iter().map(pair).collect();
+        replaced.extend(gone.into_values().map(|old| Replaced { old: Some(old), new: None }));
+        replaced
+    }
 }

@@ -9,7 +9,7 @@ use crate::names::NsName;
 
 /// The uids of these Services. Those that the API server does not know have none, and no Events.
 pub(super) fn services(clusters: &Clusters, index: &Index) -> BTreeMap<NsName, String> {
-    let checked = clusters.iter().filter(|(_, cluster)| cluster.health_check.is_some());
+    let checked = clusters.checked().map(|id| clusters.get(id));
     let uid = |identity: &str| {
         let (service, _) = identity.rsplit_once(':')?;
         let (namespace, name) = service.split_once('/')?;
@@ -17,5 +17,5 @@ pub(super) fn services(clusters: &Clusters, index: &Index) -> BTreeMap<NsName, S
         let uid = index.services.get(&name)?.metadata.uid.clone()?;
         Some((name, uid))
     };
-    checked.filter_map(|(_, cluster)| uid(&cluster.identity)).collect()
+    checked.filter_map(|cluster| uid(&cluster.identity)).collect()
 }

@@ -76,6 +76,8 @@ pub(super) struct ClusterQueries<'c, 'a> {
     consensus: &'c BackendConsensus,
     /// The problems of the clusters that the current query has requested.
     problems: Vec<Problem>,
+    /// The clusters that have been made.
+    remade: Vec<u32>,
 }
 
 impl Clusters {
@@ -127,6 +129,40 @@ impl Clusters {
         &self.model
     }
 
+    /// The clusters among these nodes on which nothing depends any more.
+    pub(super) fn unused<'n>(
+        &self,
+        nodes: impl Iterator<Item = &'n Node>,
+        revisions: &Revisions,
+    ) -> BTreeSet<u32> {
+        let unused = nodes.filter(|&&node| !revisions.has_dependents(node));
+        unused.filter_map(|&node| self.made.number_of(node, revisions)).collect()
+    }
+
+    /// Whether neither a Service nor endpoints of a cluster exist.
+    pub(super) fn is_missing(&self, number: u32) -> bool {
+        self.made.peek(number).is_some_and(|made| made.is_missing)
+    }
+
+    /// Removes unused clusters, and records the inputs of those that were made.
+    pub(super) fn change(&mut self, remade: &[u32], unused: &BTreeSet<u32>, revisions: &Revisions) {
+        let Self { made, model, dependents, .. } = self;
+        if let Some(dependents) = dependents.as_mut().filter(|_| !remade.is_empty() || !unused.is_empty()) {
+            let changed: BTreeSet<_> = remade.iter().chain(unused).copied().collect();
+            dependents.retain(|(_, number)| !changed.contains(number));
+            for &number in remade {
+                for &node in made.dependencies(number) {
+                    let at = dependents.partition_point(|known| *known < (node, number));
+                    dependents.insert(at, (node, number));
+                }
+            }
+        }
+        for &number in unused {
+            model.remove(ClusterId(number));
+            made.remove(number, revisions);
+        }
+    }
+
     /// The missing Services that backends name.
     pub(super) fn missing(&self) -> BTreeSet<NsName> {
         let numbers = (0..self.made.end() as u32).filter(|&number| self.made.has(number));
@@ -136,6 +172,21 @@ impl Clusters {
 }
 
 impl<'c, 'a> ClusterQueries<'c, 'a> {
+    /// Queries of clusters that are valid but for those that depend on changed inputs.
+    pub(super) fn new(
+        clusters: &'c mut Clusters,
+        inputs: &'c Inputs<'a>,
+        revisions: &'c Revisions,
+        consensus: &'c BackendConsensus,
+    ) -> Self {
+        Self { clusters, inputs, revisions, consensus, problems: Vec::new(), remade: Vec::new() }
+    }
+
+    /// The clusters that have been made by these queries.
+    pub(super) fn take_remade(self) -> Vec<u32> {
+        self.remade
+    }
+
     /// Updates the clusters whose inputs differ from the previous translation.
     pub(super) fn refresh(
         clusters: &'c mut Clusters,
@@ -144,7 +195,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         consensus: &'c BackendConsensus,
     ) -> Self {
         clusters.dependents = None;
-        let mut queries = Self { clusters, inputs, revisions, consensus, problems: Vec::new() };
+        let mut queries = Self::new(clusters, inputs, revisions, consensus);
         for number in 0..queries.clusters.made.end() as u32 {
             if queries.clusters.made.has(number) {
                 queries.refresh_one(number);
@@ -287,7 +338,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         let tls = || UpstreamTls { name: auth.host.clone(), send_name: true, ..UpstreamTls::default() };
         let encryption =
             if auth.is_encrypted { Encryption::Always(Arc::new(tls())) } else { Encryption::Never };
-        let protocol = UpstreamProtocol { version, encryption, health_check: None };
+        let protocol = UpstreamProtocol { version, encryption, ..UpstreamProtocol::default() };
         let overrides = &self.inputs.options.endpoints;
         let is_known = |name: &NsName| {
             self.inputs.service(name).is_some() || overrides.iter().any(|given| given.service == *name)
@@ -370,7 +421,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             Purpose::Stream(_) | Purpose::Auth => BackendSettings::default(),
         };
         let is_old = made.has(number);
-        made.refresh(
+        let is_new = made.refresh(
             number,
             revisions,
             |made| made.settings == settings,
@@ -382,6 +433,9 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
                 made
             },
         );
+        if is_new {
+            self.remade.push(number);
+        }
     }
 }
 
@@ -415,10 +469,11 @@ fn make(key: &Key, settings: BackendSettings, inputs: &Inputs<'_>) -> (Made, Clu
         if service.namespace.is_empty() { String::new() } else { format!("{}-", service.namespace) };
     let name = format!("{}{}{namespace}{}-{port}", reach.prefix(), purpose.prefix(), service.name);
     let identity = identity(*purpose, *reach, service, port);
-    let UpstreamProtocol { version, encryption, health_check } = protocol.clone();
+    let UpstreamProtocol { version, encryption, health_check, retry_constraint } = protocol.clone();
     endpoints.shrink_to_fit();
     let balance = settings.picks();
-    let cluster = Cluster { name, identity, balance, version, encryption, endpoints, health_check };
+    let cluster =
+        Cluster { name, identity, balance, version, encryption, endpoints, health_check, retry_constraint };
     let is_of_service = !matches!(purpose, Purpose::Auth);
     let is_missing = is_of_service && cluster.endpoints.is_empty() && inputs.service(service).is_none();
     let has_far = *purpose == Purpose::Http

@@ -105,6 +105,11 @@ impl HostPiece {
         self.rest.as_ref().map_or(&[], |rest| &rest.problems)
     }
 
+    /// Whether the host says nothing about other names: neither aliases nor a redirect from another name.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.rest.as_ref().is_none_or(|rest| rest.www.is_none() && rest.aliases_by.is_none())
+    }
+
     pub(super) fn is_obtained(&self) -> bool {
         self.rest.as_ref().is_some_and(|rest| rest.is_obtained)
     }

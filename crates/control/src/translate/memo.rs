@@ -50,6 +50,10 @@ struct State {
     changed: u32,
     /// The last revision in which a stored value depended on the node.
     used: u32,
+    /// The number of stored values that depend on the node.
+    dependents: u32,
+    /// The number of the key that has the node.
+    number: u32,
 }
 
 impl Default for Dependencies {
@@ -127,8 +131,30 @@ impl Revisions {
         }
     }
 
-    fn new_node(&self) -> Node {
-        let state = State { changed: self.current.get(), used: 0 };
+    /// Whether a stored value depends on a node.
+    pub(super) fn has_dependents(&self, node: Node) -> bool {
+        self.states.borrow()[node.0 as usize].dependents > 0
+    }
+
+    /// Counts a value that is stored from now on.
+    fn hold(&self, dependencies: &Dependencies) {
+        let mut states = self.states.borrow_mut();
+        for node in &dependencies.nodes {
+            states[node.0 as usize].dependents += 1;
+        }
+    }
+
+    /// Counts a value that is no longer stored.
+    fn release(&self, dependencies: &Dependencies) {
+        let mut states = self.states.borrow_mut();
+        for node in &dependencies.nodes {
+            let dependents = &mut states[node.0 as usize].dependents;
+            *dependents = dependents.saturating_sub(1);
+        }
+    }
+
+    fn new_node(&self, number: u32) -> Node {
+        let state = State { changed: self.current.get(), used: 0, dependents: 0, number };
         let mut states = self.states.borrow_mut();
         if let Some(node) = self.vacant.borrow_mut().pop() {
             states[node.0 as usize] = state;
@@ -193,7 +219,7 @@ impl<K: Eq + Hash> Numbers<K> {
             self.keys.len() as u32 - 1
         });
         let hash = hash_of(&key);
-        self.keys[number as usize] = Some((key, revisions.new_node()));
+        self.keys[number as usize] = Some((key, revisions.new_node(number)));
         let keys = &self.keys;
         self.table
             .insert_unique(hash, number, |&number| hash_of(&keys[number as usize].as_ref().expect(KEPT).0));
@@ -217,18 +243,32 @@ impl<K: Eq + Hash> Numbers<K> {
 
     /// Removes the keys on which nothing in this revision depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32, K)) {
-        for number in 0..self.keys.len() {
-            let Some((key, node)) = self.keys[number].take_if(|(_, node)| !revisions.is_used(*node)) else {
-                continue;
-            };
-            let number = number as u32;
-            if let Ok(entry) = self.table.find_entry(hash_of(&key), |&other| other == number) {
-                entry.remove();
+        for number in 0..self.keys.len() as u32 {
+            let is_unused = |(_, node): &(K, Node)| !revisions.is_used(*node);
+            if self.keys[number as usize].as_ref().is_some_and(is_unused)
+                && let Some(key) = self.remove(number, revisions)
+            {
+                forget(number, key);
             }
-            self.vacant.push(number);
-            revisions.vacant.borrow_mut().push(node);
-            forget(number, key);
         }
+    }
+
+    /// Removes the key with this number, on which nothing may depend.
+    fn remove(&mut self, number: u32, revisions: &Revisions) -> Option<K> {
+        let (key, node) = self.keys[number as usize].take()?;
+        if let Ok(entry) = self.table.find_entry(hash_of(&key), |&other| other == number) {
+            entry.remove();
+        }
+        self.vacant.push(number);
+        revisions.vacant.borrow_mut().push(node);
+        Some(key)
+    }
+
+    /// The number of the key with this node; none if it is not a node of these keys.
+    fn number_of(&self, node: Node, revisions: &Revisions) -> Option<u32> {
+        let number = revisions.states.borrow()[node.0 as usize].number;
+        let key = self.keys.get(number as usize)?.as_ref();
+        key.filter(|(_, own)| *own == node).map(|_| number)
     }
 }
 
@@ -293,9 +333,13 @@ impl<K: Eq + Hash, V> Memo<K, V> {
                 return false;
             }
         }
-        let old = place.take().map(|made| made.value);
+        let old = place.take();
+        if let Some(old) = &old {
+            revisions.release(&old.dependencies);
+        }
         let key = self.numbers.key(number);
-        let (value, dependencies) = revisions.record(|| make(key, old));
+        let (value, dependencies) = revisions.record(|| make(key, old.map(|made| made.value)));
+        revisions.hold(&dependencies);
         self.values[number as usize] = Some(Made { value, dependencies, good: current });
         revisions.note_change(self.numbers.node(number));
         true
@@ -347,12 +391,43 @@ impl<K: Eq + Hash, V> Memo<K, V> {
     pub(super) fn sweep(&mut self, revisions: &Revisions, mut forget: impl FnMut(u32)) {
         let Self { numbers, values } = self;
         numbers.sweep(revisions, |number, _| {
-            values[number as usize] = None;
+            if let Some(made) = values[number as usize].take() {
+                revisions.release(&made.dependencies);
+            }
             forget(number);
         });
         for made in values.iter().flatten() {
             revisions.use_all_in_this(&made.dependencies);
         }
+    }
+
+    /// Removes the key with this number and its value, on which nothing may depend.
+    pub(super) fn remove(&mut self, number: u32, revisions: &Revisions) {
+        if let Some(made) = self.values[number as usize].take() {
+            revisions.release(&made.dependencies);
+        }
+        self.numbers.remove(number, revisions);
+    }
+
+    /// The number of the value with this node; none if the value is in another memo.
+    pub(super) fn number_of(&self, node: Node, revisions: &Revisions) -> Option<u32> {
+        self.numbers.number_of(node, revisions)
+    }
+
+    /// The number of a known key.
+    pub(super) fn find(&self, key: &K) -> Option<u32> {
+        self.numbers.find(key)
+    }
+
+    /// The nodes on which the value with this number depends; empty without a value.
+    pub(super) fn dependencies(&self, number: u32) -> &[Node] {
+        self.values[number as usize].as_ref().map_or(&[], |made| &made.dependencies.nodes)
+    }
+
+    /// The second since 1970 from which the value with this number has to be made again; [`i64::MAX`] for
+    /// never, and without a value.
+    pub(super) fn until_of(&self, number: u32) -> i64 {
+        self.values[number as usize].as_ref().map_or(i64::MAX, |made| made.dependencies.until)
     }
 
     /// The first second since 1970 at which a value has to be made again; [`i64::MAX`] for never.

@@ -48,7 +48,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use model::Model;
+use model::{List, Model};
 
 use crate::acme::Wanted as WantedCertificates;
 use crate::geoip::Wanted;
@@ -76,9 +76,9 @@ pub struct Translation {
     /// Numbers of objects that were skipped.
     pub skipped: Skipped,
     /// The origins of the routes: for each host of the model one entry per route, in order.
-    pub origins: Arc<Vec<Arc<[RouteOrigin]>>>,
+    pub origins: Arc<List<Arc<[RouteOrigin]>>>,
     /// The served Ingresses, the oldest first.
-    pub ingresses: Arc<Vec<Arc<Sourced<Ingress>>>>,
+    pub ingresses: Arc<List<Arc<Sourced<Ingress>>>>,
     /// The `ConfigMap` with the settings; none if it does not exist.
     pub configmap: Option<Arc<Sourced<ConfigMap>>>,
     /// The external names on whose addresses the model depends.
@@ -88,7 +88,7 @@ pub struct Translation {
     /// The uids of the Services whose endpoints have active health checks, for Events.
     pub checked_services: BTreeMap<NsName, String>,
     /// The certificates of hosts, for metrics.
-    pub certificates: Vec<HostCertificate>,
+    pub certificates: Arc<[HostCertificate]>,
     /// The results for the status of the Gateway API's objects.
     pub gateway: GatewayReport,
     /// The certificates to obtain.

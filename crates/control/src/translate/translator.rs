@@ -1,24 +1,30 @@
 //! The queries of a translation, and their order.
 //!
+//! A change of few objects visits only the hosts of these objects; `few` has that path, which gives the same
+//! translation.
+//!
 //! Never in here: the computation of a value.
+
+mod few;
+mod host_queries;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Alias, Host, HostList, HostName, HostTls, Listener, Model, Protocol, Replicas, Settings};
+use model::{Alias, Host, HostList, HostName, HostTls, List, Listener, Model, Protocol, Replicas, Settings};
 
 use super::backend_settings::BackendConsensus;
 use super::certificates;
-use super::changes::{Changes, Seen};
+use super::changes::{Changes, Seen, These};
 use super::claim::{HostCertificate, RouteOrigin};
 use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
 use super::gateway::Gateways;
 use super::gateway::report::GatewayReport;
-use super::host_piece::{Group, HostPiece};
-use super::hosts::{self, Defaults, WildcardTls};
+use super::host_piece::HostPiece;
+use super::hosts::Defaults;
 use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
 use super::inputs::{Input, Inputs, KnownInputs};
@@ -33,6 +39,8 @@ use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::resolve::Resolved;
 use crate::source::Skipped;
+use few::Places;
+use host_queries::HostQueries;
 
 /// Translates objects, and stores the results for the next translation.
 #[derive(Default)]
@@ -53,6 +61,10 @@ pub struct Translator {
     renamed: RefCell<Renamed>,
     /// The last translation; none before the first.
     last: Option<Translation>,
+    /// The order of the hosts; none where each change has to visit all of them.
+    places: Option<Places>,
+    /// The hosts that the last translation has visited.
+    visited: usize,
 }
 
 /// A host as it was made, and without the aliases of other objects, by its name.
@@ -85,8 +97,8 @@ impl Translator {
         now: SystemTime,
     ) -> Translation {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().cast_signed();
-        if let Some(services) = self.begin(index, options, resolved, now)
-            && let Some(translation) = self.with_endpoints(&services, index, options, resolved, now)
+        if let Some(these) = self.begin(index, options, resolved, now)
+            && let Some(translation) = self.of_few(&these, index, options, resolved, now)
         {
             self.last = Some(translation.clone());
             return translation;
@@ -109,54 +121,31 @@ impl Translator {
         translation
     }
 
-    /// Begins a revision, and records the inputs that differ from the previous one. Returns the Services
-    /// whose endpoints differ if nothing else does.
-    fn begin(
-        &mut self,
-        index: &Index,
-        options: &Options,
-        resolved: &Resolved,
-        now: i64,
-    ) -> Option<Vec<NsName>> {
-        self.revisions.begin(now);
-        match self.seen.changes(index, options, resolved, now) {
-            Changes::Everything => self.revisions.invalidate(),
-            Changes::These(inputs) => {
-                for input in &inputs {
-                    self.known.note_change(input, &self.revisions);
-                }
-            }
-            Changes::Endpoints(services) => {
-                for service in &services {
-                    self.known.note_change(&Input::Service(service.clone()), &self.revisions);
-                }
-                return Some(services);
-            }
-        }
-        None
+    /// The number of hosts that the last translation has visited: all of them, or those of the objects that
+    /// have changed.
+    pub fn visited(&self) -> usize {
+        self.visited
     }
 
-    /// The last translation with other endpoints of these Services, if only endpoints differ; none if more
-    /// may. Most changes of a large cluster are of this kind, and others visit all hosts.
-    fn with_endpoints(
-        &mut self,
-        services: &[NsName],
-        index: &Index,
-        options: &Options,
-        resolved: &Resolved,
-        now: i64,
-    ) -> Option<Translation> {
-        let last = self.last.take()?;
-        if last.valid_until.is_some_and(|end| end <= now) {
-            return None;
+    /// Begins a revision, and records the inputs that differ from the previous one. Returns them if all
+    /// others are the same.
+    fn begin(&mut self, index: &Index, options: &Options, resolved: &Resolved, now: i64) -> Option<These> {
+        self.revisions.begin(now);
+        match self.seen.changes(index, options, resolved, now) {
+            Changes::Everything => {
+                self.revisions.invalidate();
+                None
+            }
+            Changes::These(these) => {
+                for input in &these.others {
+                    self.known.note_change(input, &self.revisions);
+                }
+                for service in &these.endpoints {
+                    self.known.note_change(&Input::Service(service.clone()), &self.revisions);
+                }
+                Some(these)
+            }
         }
-        let node = |service: &NsName| self.known.node(&Input::Service(service.clone()));
-        let nodes: Vec<_> = services.iter().filter_map(node).collect();
-        let inputs = Inputs::new(index, options, resolved, now, &mut self.known, &self.revisions);
-        inputs.leave_out_ipv6(self.global.peek(ONLY)?.global.leaves_out_ipv6);
-        let is_all = self.clusters.follow_endpoints(&nodes, &inputs, &self.revisions);
-        let clusters = self.clusters.model().clone();
-        is_all.then(|| Translation { model: Model { clusters, ..last.model.clone() }, ..last })
     }
 
     /// Runs all queries of a translation. Clusters, names and the end of validity are added later: they are
@@ -174,6 +163,9 @@ impl Translator {
             gateways,
             plain_tls,
             renamed,
+            last,
+            places,
+            visited,
             ..
         } = self;
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
@@ -191,7 +183,10 @@ impl Translator {
         let error_pages = RefCell::default();
         let route = &|place| claimants.rest(place);
         let defaults = Defaults { tls: plain_tls, backend, route, error_pages: &error_pages };
-        let order = follow_hosts(hosts, ingresses, &claimants, &defaults, &mut queries, revisions);
+        let any = backend.map(|_| hosts.number(HostName::Any, revisions));
+        let of_hosts = HostQueries { any, ingresses, claimants: &claimants, defaults: &defaults, revisions };
+        let (order, wildcards) = of_hosts.follow_all(hosts, &mut queries);
+        *visited = order.len();
         follow_one(streams, &inputs, &mut queries, revisions, streams::build);
         follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
         let rest = || claimants.rest(SourceLocation::of_proxy());
@@ -199,9 +194,15 @@ impl Translator {
         let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
         let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas, renamed };
         let names = made.names(of_gateways.is_some());
-        let mut translation = made.translation(&names);
+        let mut translation = made.translation(&names, last.as_ref());
+        let is_simple = of_gateways.is_none() && !ingresses.keeps_any();
+        *places = (is_simple && made.hosts().all(HostPiece::stands_alone)).then(|| {
+            let is_served = |&number: &u32| hosts.value(number).is_served;
+            Places::new(order.iter().copied().filter(is_served).collect(), consensus, wildcards)
+        });
         if let Some(made) = of_gateways {
             gateways.join(made, &names, options, &mut translation);
+            translation.model.listeners = sharing(translation.model.listeners, last.as_ref());
         }
         translation
     }
@@ -257,109 +258,23 @@ fn follow_global(memo: &mut Memo<(), GlobalPiece>, inputs: &Inputs<'_>, revision
     }
 }
 
-/// Updates the hosts whose inputs have changed. Returns the numbers of all hosts in order of appearance.
-fn follow_hosts(
-    memo: &mut Memo<HostName, HostPiece>,
-    ingresses: &Ingresses,
-    claimants: &Claimants<'_, '_>,
-    defaults: &Defaults<'_>,
-    clusters: &mut ClusterQueries<'_, '_>,
-    revisions: &Revisions,
-) -> Vec<u32> {
-    let any = defaults.backend.map(|_| memo.number(HostName::Any, revisions));
-    let (order, groups) = group(memo.end(), ingresses, any);
-    let wildcards = wildcards_with_tls(memo, &order, &groups, ingresses);
-    let is_served = |number: u32, mainlines: &[u32]| !mainlines.is_empty() || any == Some(number);
-    let mut follow = |memo: &mut Memo<HostName, HostPiece>, number: u32, wildcard: Option<WildcardTls>| {
-        let group = &groups[number as usize];
-        memo.get(
-            number,
-            revisions,
-            |old| old.claimants == *group && is_same(old.wildcard(), wildcard.as_ref()),
-            |name, old| {
-                let (canaries, mainlines): (Vec<u32>, Vec<u32>) =
-                    group.iter().partition(|&&ingress| ingresses.is_canary(ingress));
-                let canaries: Vec<_> =
-                    canaries.into_iter().map(|ingress| claimants.canary(ingress, name)).collect();
-                let is_served = is_served(number, &mainlines);
-                let merged = if is_served {
-                    let claims =
-                        mainlines.into_iter().map(|ingress| claimants.claim(ingress, name)).collect();
-                    hosts::merge(name, claims, &canaries, defaults, wildcard.as_ref(), clusters)
-                } else {
-                    hosts::unclaimed(name, &canaries, defaults.tls)
-                };
-                // Ingresses that are no canaries come first; their claims are numbered in the same order.
-                let aliases_by = merged.aliases_by.map(|number| group[number]);
-                HostPiece::new(group.clone(), is_served, wildcard.clone(), merged, aliases_by, old.as_ref())
-            },
-        );
-    };
-    for &number in &order {
-        let wildcard = wildcard_of(memo.key(number), &wildcards);
-        // A wildcard that is younger than the host and of another namespace changes nothing of the host.
-        let is_foreign = |&wildcard: &u32| {
-            let owner = |number: u32| {
-                let mut group = groups[number as usize].iter();
-                group.find(|&&one| !ingresses.is_canary(one)).map(|&first| ingresses.owner(first))
-            };
-            owner(number).zip(owner(wildcard)).is_some_and(|(own, other)| own.precedes(&other))
-        };
-        let wildcard = wildcard.filter(|wildcard| !is_foreign(wildcard)).map(|wildcard| {
-            // The wildcard is updated first, whatever the order of hosts: the host needs to know its
-            // certificate.
-            follow(memo, wildcard, None);
-            WildcardTls { certificate: memo.value(wildcard).host.tls.certificate.clone() }
+/// The listeners, whose lists of hosts share their unchanged parts with those of the last translation.
+fn sharing(mut listeners: Vec<Listener>, last: Option<&Translation>) -> Vec<Listener> {
+    let Some(last) = last else { return listeners };
+    let mut made: Vec<(HostList, HostList)> = Vec::new();
+    for (at, listener) in listeners.iter_mut().enumerate() {
+        let (Protocol::Http(hosts) | Protocol::Https(hosts)) = &mut listener.protocol else { continue };
+        let known = last.model.listeners.get(at).and_then(Listener::hosts);
+        let shared = made.iter().find(|(of, _)| Arc::ptr_eq(of, hosts)).map(|(_, shared)| Arc::clone(shared));
+        let shared = shared.unwrap_or_else(|| {
+            let all: Vec<_> = hosts.iter().cloned().collect();
+            let shared = Arc::new(List::sharing(&all, known.unwrap_or(&HostList::default()), Arc::ptr_eq));
+            made.push((Arc::clone(hosts), Arc::clone(&shared)));
+            shared
         });
-        follow(memo, number, wildcard);
+        *hosts = shared;
     }
-    order
-}
-
-fn is_same(old: Option<&WildcardTls>, new: Option<&WildcardTls>) -> bool {
-    let address = |tls: &WildcardTls| tls.certificate.as_ref().map(Arc::as_ptr);
-    old.map(address) == new.map(address)
-}
-
-/// The numbers of the wildcard hosts that Ingresses serve over TLS, by their domains.
-fn wildcards_with_tls(
-    memo: &Memo<HostName, HostPiece>,
-    order: &[u32],
-    groups: &[Group],
-    ingresses: &Ingresses,
-) -> HashMap<String, u32> {
-    let has_tls = |number: u32| groups[number as usize].iter().any(|&ingress| ingresses.has_tls(ingress));
-    let domain = |&number: &u32| match memo.key(number) {
-        HostName::OneLabel(domain) if has_tls(number) => Some((domain.clone(), number)),
-        _ => None,
-    };
-    order.iter().filter_map(domain).collect()
-}
-
-/// The number of the wildcard that matches a host; none if no wildcard does.
-fn wildcard_of(host: &HostName, wildcards: &HashMap<String, u32>) -> Option<u32> {
-    let HostName::Exact(name) = host else { return None };
-    name.split_once('.').and_then(|(_, domain)| wildcards.get(domain).copied())
-}
-
-/// The hosts in order of appearance, and for each host number the Ingresses with a claim about it: canaries
-/// after the others.
-fn group(end: usize, ingresses: &Ingresses, any: Option<u32>) -> (Vec<u32>, Vec<Group>) {
-    let mut order = Vec::with_capacity(end);
-    let mut groups = vec![Group::new(); end];
-    let is_canary = |(ingress, _): &(u32, &[u32])| ingresses.is_canary(*ingress);
-    let mainlines = ingresses.hosts().filter(|one| !is_canary(one));
-    for (ingress, hosts) in mainlines.chain(ingresses.hosts().filter(is_canary)) {
-        for &host in hosts {
-            let group = &mut groups[host as usize];
-            if group.is_empty() {
-                order.push(host);
-            }
-            group.push(ingress);
-        }
-    }
-    order.extend(any.filter(|&any| groups[any as usize].is_empty()));
-    (order, groups)
+    listeners
 }
 
 /// Updates a result that exists once, with its own clusters.
@@ -399,11 +314,17 @@ struct Made<'m> {
 }
 
 impl Made<'_> {
-    fn translation(&self, names: &HostsOfIngresses) -> Translation {
-        let hosts = self.served(names);
+    fn translation(&self, names: &HostsOfIngresses, last: Option<&Translation>) -> Translation {
+        let (hosts, origins): (Vec<_>, Vec<_>) = self.served(names).into_iter().unzip();
+        let ingresses: Vec<_> = self.ingresses.objects().cloned().collect();
+        let known = last.and_then(|last| last.model.listeners.first()?.hosts());
+        let hosts = match known {
+            Some(known) => List::sharing(&hosts, known, Arc::ptr_eq),
+            None => hosts.into(),
+        };
         Translation {
             model: Model {
-                listeners: self.listeners(hosts.iter().map(|(host, _)| Arc::clone(host)).collect()),
+                listeners: self.listeners(hosts),
                 clusters: model::Clusters::default(),
                 settings: Settings {
                     replicas: self.replicas.value(ONLY).made.clone(),
@@ -412,8 +333,14 @@ impl Made<'_> {
             },
             problems: self.problems(names),
             skipped: self.skipped(),
-            origins: Arc::new(hosts.iter().map(|(_, origins)| Arc::clone(origins)).collect()),
-            ingresses: Arc::new(self.ingresses.objects().cloned().collect()),
+            origins: Arc::new(match last {
+                Some(last) => List::sharing(&origins, &last.origins, Arc::ptr_eq),
+                None => origins.into(),
+            }),
+            ingresses: Arc::new(match last {
+                Some(last) => List::sharing(&ingresses, &last.ingresses, Arc::ptr_eq),
+                None => ingresses.into(),
+            }),
             configmap: self.global.value(ONLY).configmap.clone(),
             names: BTreeSet::new(),
             missing_services: BTreeSet::new(),
@@ -427,7 +354,7 @@ impl Made<'_> {
     }
 
     /// The listeners. HTTP and HTTPS share the hosts, because an Ingress declares both.
-    fn listeners(&self, hosts: Vec<Arc<Host>>) -> Vec<Listener> {
+    fn listeners(&self, hosts: List<Arc<Host>>) -> Vec<Listener> {
         let hosts: HostList = Arc::new(hosts);
         let http = Listener {
             address: None,
@@ -572,10 +499,11 @@ impl Made<'_> {
         let settings = self.global.value(ONLY).global.acme.settings.clone();
         let hosts = self.hosts().filter(|piece| piece.is_served && piece.is_obtained());
         let hosts = hosts.map(|piece| piece.host.name.to_string()).collect();
-        acme::Wanted { settings, hosts, revision: self.options.acme.held().revision }
+        let revision = self.options.acme.held().revision;
+        acme::Wanted { settings, hosts, by_handshake: BTreeSet::new(), revision }
     }
 
-    fn certificates(&self) -> Vec<HostCertificate> {
+    fn certificates(&self) -> Arc<[HostCertificate]> {
         let of_hosts = self.hosts().flat_map(HostPiece::certificates);
         self.global.value(ONLY).certificate.iter().chain(of_hosts).cloned().collect()
     }

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use model::{AppProtocol, Encryption, HealthCheck, HealthProbe, UpstreamTls};
+use model::{AppProtocol, Encryption, HealthCheck, HealthProbe, RetryConstraint, UpstreamTls};
 
 use crate::objects::ServicePort;
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
@@ -15,6 +15,8 @@ pub(super) struct UpstreamProtocol {
     pub(super) encryption: Encryption,
     /// The active health check of the endpoints.
     pub(super) health_check: Option<Arc<HealthCheck>>,
+    /// The bound of the Service's retries.
+    pub(super) retry_constraint: Option<Arc<RetryConstraint>>,
 }
 
 /// The values of `backend-protocol`.
@@ -43,6 +45,8 @@ pub(super) struct UpstreamDraft {
     pub(super) unverified: Option<Problem>,
     /// The active health check of the endpoints.
     pub(super) health: Option<HealthDraft>,
+    /// The bound of the Service's retries.
+    pub(super) retry_constraint: Option<Arc<RetryConstraint>>,
 }
 
 /// The health check that a route requests for its endpoints.
@@ -78,7 +82,12 @@ impl UpstreamDraft {
     ) -> UpstreamProtocol {
         let (version, encryption) = self.version_and_encryption(port, of_host);
         let health_check = self.health.as_ref().filter(|health| health.is_fit(version));
-        UpstreamProtocol { version, encryption, health_check: health_check.map(|it| Arc::clone(&it.check)) }
+        UpstreamProtocol {
+            version,
+            encryption,
+            health_check: health_check.map(|it| Arc::clone(&it.check)),
+            retry_constraint: self.retry_constraint.clone(),
+        }
     }
 
     /// The problem of a health check that endpoints with this protocol cannot answer.

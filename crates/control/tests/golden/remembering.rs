@@ -231,6 +231,7 @@ fn copy(object: &Object) -> Object {
         Object::UdpRoute(it) => Object::UdpRoute(of(it)),
         Object::ReferenceGrant(it) => Object::ReferenceGrant(of(it)),
         Object::ForebayPolicy(it) => Object::ForebayPolicy(of(it)),
+        Object::XBackendTrafficPolicy(it) => Object::XBackendTrafficPolicy(of(it)),
         Object::BackendTlsPolicy(it) => Object::BackendTlsPolicy(of(it)),
     }
 }

@@ -144,9 +144,14 @@ fn seconds_left(samples: &Samples, pair: &Pair, size: u64) -> Option<f64> {
     let key = (pair.local.clone(), pair.remote.clone());
     // Without sockets in the first sample the growth is not known.
     sockets::of(first).ok()?;
+    // A sample may repeat the sockets of an earlier one.
+    let seconds = last.taken.listed() - first.taken.listed();
     let used = |sample| pairs(sample).get(&key).copied().unwrap_or(0);
     let (before, now) = (used(first), used(last));
-    let per_second = now.checked_sub(before)? as f64 / samples.seconds().ok()?;
+    if seconds <= 0.0 {
+        return None;
+    }
+    let per_second = now.checked_sub(before)? as f64 / seconds;
     let left = size.saturating_sub(now) as f64 / per_second;
     left.is_finite().then_some(left)
 }
@@ -272,6 +277,16 @@ mod tests {
             finding.message
         );
         assert!((finding.number("minutes_left") - 0.5).abs() < 0.01);
+        let mut samples = range("32768 60999").sockets_grow(&holding(200), &holding(7200)).samples();
+        let seconds_left = |samples: &Samples| {
+            let pair = most_used(samples).expect("sockets");
+            seconds_left(samples, &pair, 28_232).map(f64::round)
+        };
+        assert_eq!(seconds_left(&samples), Some(30.0));
+        samples.all[0].taken.listed_seconds = Some(-20.0);
+        assert_eq!(seconds_left(&samples), Some(90.0), "the first sample repeats an older list");
+        samples.all[1].taken.listed_seconds = Some(-20.0);
+        assert_eq!(seconds_left(&samples), None, "both have the same list");
         let slow = range("32768 60999").sockets_grow(&holding(200), &holding(300)).finding("port-range");
         assert_eq!(slow.verdict, Verdict::Ok, "TIME_WAITs end sooner than the ports");
     }

@@ -9,7 +9,8 @@ use crate::finding::{Outcome, Verdict};
 use crate::format::{percent, rate, whole};
 use crate::read::cgroups;
 use crate::read::metrics::{
-    HANDSHAKES, HTTP_BUCKET, HTTP_COUNT, Pages, REQUESTS_TOTAL, STREAM_COUNT, STREAM_RATIO,
+    HANDSHAKES, HTTP_BUCKET, HTTP_COUNT, HTTP_HEAD_BUCKET, HTTP_HEAD_COUNT, Pages, REQUESTS_TOTAL,
+    STREAM_COUNT, STREAM_RATIO,
 };
 use crate::read::prometheus::{self, Series};
 use crate::sample::Unknown;
@@ -21,6 +22,8 @@ const STREAM_SLOW: f64 = 0.001;
 /// An HTTP response can be slow for good reasons, so that the share has to be larger and the time longer.
 const HTTP_SLOW: f64 = 0.01;
 const HTTP_SLOW_BOUND: &str = "1";
+/// Fewer slow replies are chance: of 200 answers a single one is above the share.
+const SLOW_MIN: f64 = 5.0;
 
 /// Share of handshakes above which they are reported.
 const MOST: f64 = 0.9;
@@ -30,7 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "slow-replies",
         category: "traffic",
         what: "responses are slow now and then, though nothing looks busy",
-        how: "the proxy's metrics: more than 0.1 % of TCP responses over --stream-response-threshold (10 ms), or more than 1 % of HTTP responses over 1 s. A failure if a cgroup was throttled meanwhile",
+        how: "the proxy's metrics: more than 0.1 % of TCP responses over --stream-response-threshold (10 ms), or more than 1 % of HTTP responses whose head took over 1 s (the whole response, where the proxy does not measure heads), from five slow ones on. A failure if a cgroup was throttled meanwhile",
         severity: Verdict::Failure,
         remedy: "look for the cause at the upstream: cpu-throttled, with --pods for all Pods on this node",
         case: "E",
@@ -63,7 +66,7 @@ impl Replies {
     }
 
     fn is_slow(&self) -> bool {
-        self.share() > self.bearable
+        self.slow >= SLOW_MIN && self.share() > self.bearable
     }
 }
 
@@ -80,7 +83,10 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
             Err(Unknown(say!("the proxy's metrics have no times of replies")))
         };
     }
-    let worst = replies.iter().max_by(|a, b| (a.share() / a.bearable).total_cmp(&(b.share() / b.bearable)));
+    let excess = |replies: &Replies| replies.share() / replies.bearable;
+    let worst = replies
+        .iter()
+        .max_by(|one, other| one.is_slow().cmp(&other.is_slow()).then(excess(one).total_cmp(&excess(other))));
     let Some(worst) = worst else { return Err(Unknown(say!("no replies were counted"))) };
     let message = say!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), &worst.of);
     let throttled = throttled(samples)?;
@@ -132,11 +138,15 @@ fn over_threshold(page: &str) -> BTreeMap<&str, (f64, f64)> {
         .collect()
 }
 
-/// The replies of all HTTP upstreams together.
+/// The replies of all HTTP upstreams together, by the time of their heads: a whole response takes long where
+/// it is large, or its client reads slowly.
 fn http(pages: &Pages<'_>) -> Option<Replies> {
-    let count = pages.growth(HTTP_COUNT).filter(|count| *count > 0.0)?;
+    let has_heads = prometheus::sum(pages.last(), HTTP_HEAD_COUNT).is_some();
+    let (count, bucket) =
+        if has_heads { (HTTP_HEAD_COUNT, HTTP_HEAD_BUCKET) } else { (HTTP_COUNT, HTTP_BUCKET) };
+    let count = pages.growth(count).filter(|count| *count > 0.0)?;
     let quick =
-        pages.growth_where(HTTP_BUCKET, |series| series.label("le").as_deref() == Some(HTTP_SLOW_BOUND))?;
+        pages.growth_where(bucket, |series| series.label("le").as_deref() == Some(HTTP_SLOW_BOUND))?;
     let slow = (count - quick).max(0.0);
     Some(Replies { of: say!("responses of upstreams"), count, slow, bearable: HTTP_SLOW })
 }
@@ -227,6 +237,15 @@ mod tests {
     }
 
     #[test]
+    fn a_few_slow_answers_are_chance() {
+        let finding = |slow: f64| {
+            let ratio = format!("{}", slow / 207.0);
+            scene().grows(METRICS, &redis(0, "0"), &redis(207, &ratio)).finding("slow-replies").verdict
+        };
+        assert_eq!([2.0, 4.0, 5.0].map(finding), [Verdict::Ok, Verdict::Ok, Verdict::Warning]);
+    }
+
+    #[test]
     fn what_was_slow_before_is_not_now() {
         let finding = scene().grows(METRICS, &redis(1000, "0.5"), &redis(11_000, "0.04545454545454545"));
         let finding = throttled(finding).finding("slow-replies");
@@ -241,6 +260,23 @@ mod tests {
         let finding = |quick| scene().grows(METRICS, "", &page(quick, 1000)).finding("slow-replies");
         assert_eq!(finding(980).message, "2.0 % of 1,000 responses of upstreams were slow");
         assert_eq!((finding(980).verdict, finding(995).verdict), (Verdict::Warning, Verdict::Ok));
+    }
+
+    #[test]
+    fn a_response_is_not_slow_whose_body_alone_takes_long() {
+        let page = |heads: u64, quick_heads: u64| {
+            format!(
+                "{HTTP_BUCKET}{{le=\"1\"}} 0\n{HTTP_COUNT} 1000\n\
+                 {HTTP_HEAD_BUCKET}{{le=\"1\"}} {quick_heads}\n{HTTP_HEAD_COUNT} {heads}\n"
+            )
+        };
+        let finding = |heads, quick| scene().grows(METRICS, "", &page(heads, quick)).finding("slow-replies");
+        assert!(finding(1000, 1000).tells("slow", 0.0) && finding(1000, 980).tells("slow", 20.0));
+        assert_eq!(
+            (finding(1000, 1000).verdict, finding(1000, 980).verdict),
+            (Verdict::Ok, Verdict::Warning)
+        );
+        assert_eq!(finding(0, 0).verdict, Verdict::Ok, "no head came meanwhile");
     }
 
     #[test]

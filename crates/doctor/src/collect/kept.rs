@@ -1,11 +1,11 @@
 //! Files that change so rarely that a collector that takes samples for ever reads them only now and then:
-//! kernel parameters, limits, quotas, facts about devices; likewise the processes, and the owners of sockets.
+//! kernel parameters, limits, quotas, facts about devices; likewise the processes, and the sockets.
 //!
 //! Must not be in here: reading files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::processes::Owners;
+use super::sockets::SocketReader;
 use crate::sample::{Absence, Sample};
 
 /// One in so many samples is read as a whole.
@@ -37,8 +37,7 @@ const FIGURES: &[&str] = &["proc/sys/fs/file-nr", "proc/sys/net/netfilter/nf_con
 pub(super) struct Kept {
     samples: u32,
     files: BTreeMap<String, Result<String, Absence>>,
-    /// Processes that hold sockets.
-    pub(super) owners: Owners,
+    pub(super) sockets: SocketReader,
     /// The examined process and its descendants.
     pub(super) tree: Vec<u32>,
     /// Cgroups of Pods.

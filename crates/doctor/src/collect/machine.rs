@@ -1,7 +1,6 @@
 //! Reads the machine on which this process runs: files of `/proc` and `/sys`.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::{fs, io};
@@ -9,25 +8,17 @@ use std::{fs, io};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
+use super::contents::{at, names, put, read, read_all};
+use super::holders::Search;
 use super::kept::Kept;
 use super::namespace::Namespace;
-use super::processes::{self, Owners};
-use super::sock_diag::{self, Question};
-use super::{CollectError, cgroups, fdb, files};
+use super::{CollectError, cgroups, fdb, files, processes, sockets};
 use crate::read::cgroups::quota_of_process;
-use crate::read::sockets::Groups;
 use crate::read::udp;
-use crate::sample::{Absence, HOST_CLOSED, NamespaceOwner, PERMISSION_DENIED, Sample};
-use crate::sockets::State;
+use crate::sample::{Absence, HOST_CLOSED, NamespaceOwner, Sample};
 
 /// Most threads of one process that are read.
 const THREADS_MAX: usize = 64;
-
-/// Groups of outgoing connections of a sample among those that are taken for ever.
-const GROUPS_MAX: usize = 64;
-
-/// Bytes that are read of a file at once.
-const READ_BYTES: usize = 16 << 10;
 
 /// Most processes that are read if none was named.
 const PROCESSES_MAX: usize = 64;
@@ -97,12 +88,9 @@ impl Machine {
     }
 
     fn read_with(&self, mut kept: Option<&mut Kept>, is_whole: bool, pods: bool, sample: &mut Sample) {
-        let memory = kept.as_deref_mut();
-        let (owners, tree) = match (memory, self.pid) {
-            (Some(kept), Some(_)) if !is_whole => {
-                (Owners::of(&kept.tree).or(&kept.owners), Some(kept.tree.clone()))
-            }
-            (_, pid) => (Owners::of(&processes::all()), pid.map(processes::tree)),
+        let tree = match (kept.as_deref(), self.pid) {
+            (Some(kept), Some(_)) if !is_whole => Some(kept.tree.clone()),
+            (_, pid) => pid.map(processes::tree),
         };
         let pod_groups = match kept.as_deref() {
             Some(kept) if !is_whole => kept.pods.clone(),
@@ -110,10 +98,16 @@ impl Machine {
             _ => BTreeSet::new(),
         };
         if let Some(kept) = kept.as_deref_mut().filter(|_| is_whole) {
-            kept.owners.clone_from(&owners);
             kept.tree = tree.clone().unwrap_or_default();
             kept.pods.clone_from(&pod_groups);
         }
+        let listening = match kept.as_deref_mut() {
+            Some(kept) => {
+                let search = Search { tree: tree.as_deref().unwrap_or_default(), everywhere: is_whole };
+                kept.sockets.read(search, sample)
+            }
+            None => sockets::read(sample),
+        };
         let kept = kept.as_deref();
         for path in files::PATHS {
             put_or_keep(kept, sample, path, &at(path));
@@ -123,8 +117,6 @@ impl Machine {
             put_or_keep(kept, sample, &path, &format!("/{path}"));
         }
         read_udp_sockets(sample);
-        let groups_max = if kept.is_some() { GROUPS_MAX } else { usize::MAX };
-        let listening = read_sockets(&owners, groups_max, sample);
         sample.taken.pids = tree.unwrap_or_else(|| listening.into_iter().take(PROCESSES_MAX).collect());
         let mut groups = if self.pid.is_none() { cgroups::of(std::process::id()) } else { BTreeSet::new() };
         for pid in sample.taken.pids.clone() {
@@ -213,24 +205,6 @@ fn read_inside(namespace: &Namespace, paths: &[String]) -> Result<Vec<Result<Str
     std::thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Reads the sockets. Returns the processes that listen.
-fn read_sockets(owners: &Owners, groups_max: usize, sample: &mut Sample) -> BTreeSet<u32> {
-    let mut listening = BTreeSet::new();
-    match groups(owners, &mut listening).map(|all| all.finish(groups_max)) {
-        Ok(groups) => {
-            let text = serde_json::to_string(&groups).map_err(|error| error.to_string());
-            sample.put("forebay/sockets.json", text.map_err(Absence::Unreadable));
-        }
-        Err(error) => {
-            sample.put("forebay/sockets.json", Err(Absence::Unreadable(format!("sock_diag: {error}"))));
-            for path in ["proc/net/tcp", "proc/net/tcp6"] {
-                put(sample, path, &at(path));
-            }
-        }
-    }
-    listening
-}
-
 /// Reads the UDP sockets that have no peer: those of clients would have their addresses.
 fn read_udp_sockets(sample: &mut Sample) {
     let [v4, v6] = ["proc/net/udp", "proc/net/udp6"].map(|path| read(&at(path)));
@@ -240,18 +214,6 @@ fn read_udp_sockets(sample: &mut Sample) {
         serde_json::to_string(&sockets).map_err(|error| Absence::Unreadable(error.to_string()))
     });
     sample.put("forebay/udp-sockets.json", text);
-}
-
-fn groups<'o>(owners: &'o Owners, listening: &mut BTreeSet<u32>) -> io::Result<Groups<'o>> {
-    let mut groups = Groups::new(sock_diag::listening_ports()?);
-    sock_diag::each(Question { states: State::ALL, segments: true }, |found| {
-        let owner = owners.of_socket(found.inode);
-        if found.socket.state == State::Listen {
-            listening.extend(owner.map(|owner| owner.pid));
-        }
-        groups.add(&found.socket, owner);
-    })?;
-    Ok(groups)
 }
 
 /// Whether a folder of devices shows the thread's namespace: it has the same devices with the same numbers.
@@ -267,15 +229,6 @@ fn shows_namespace(folder: &str) -> bool {
     !devices.is_empty()
         && devices.iter().all(is_same)
         && names(folder).all(|device| devices.contains(&device))
-}
-
-/// The path at which a file is read: `/proc/net` is that of the main thread, so that this thread's own folder
-/// is used.
-fn at(path: &str) -> String {
-    match path.strip_prefix("proc/net/") {
-        Some(rest) => format!("/proc/thread-self/net/{rest}"),
-        None => format!("/{path}"),
-    }
 }
 
 /// The CPUs that the quotas of a process's cgroups allow; `None` if it has no quota.
@@ -307,48 +260,4 @@ fn put_or_keep(kept: Option<&Kept>, sample: &mut Sample, path: &str, file: &str)
         Some(content) => sample.put(path, content.clone()),
         None => put(sample, path, file),
     }
-}
-
-pub(super) fn read_all(sample: &mut Sample, folder: &str, names: &[&str]) {
-    for name in names {
-        put(sample, &format!("{folder}/{name}"), &format!("/{folder}/{name}"));
-    }
-}
-
-pub(super) fn put(sample: &mut Sample, path: &str, file: &str) {
-    sample.put(path, read(file));
-}
-
-/// Reads a file in large steps: the kernel does not know how long it is, and hundreds are read.
-fn read(file: &str) -> Result<String, Absence> {
-    let whole = || -> io::Result<Vec<u8>> {
-        let mut file = fs::File::open(file)?;
-        let mut step = vec![0; READ_BYTES];
-        let mut bytes = Vec::new();
-        loop {
-            match file.read(&mut step) {
-                Ok(0) => return Ok(bytes),
-                Ok(count) => bytes.extend_from_slice(&step[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    let bytes = whole().map_err(|error| absence(&error))?;
-    Ok(String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
-}
-
-fn absence(error: &io::Error) -> Absence {
-    match error.kind() {
-        io::ErrorKind::NotFound => Absence::Missing,
-        io::ErrorKind::PermissionDenied => Absence::Unreadable(PERMISSION_DENIED.into()),
-        _ => Absence::Unreadable(error.to_string()),
-    }
-}
-
-/// The names of the entries of a folder; empty if it cannot be read.
-fn names(folder: &str) -> impl Iterator<Item = String> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }

@@ -5,14 +5,17 @@
 
 mod capture;
 mod cgroups;
+mod contents;
 mod fdb;
 pub(crate) mod files;
+mod holders;
 mod kept;
 mod machine;
 mod namespace;
 mod netlink;
 mod processes;
 mod sock_diag;
+mod sockets;
 mod ticker;
 mod usage;
 
@@ -101,8 +104,8 @@ impl Collector {
         Ok(Collector { scope, machine, start: Instant::now() })
     }
 
-    /// Reads files that hardly change, such as kernel parameters, only once in six samples from now on: for
-    /// samples that are taken for ever.
+    /// Reads files that hardly change, such as kernel parameters, only once in six samples from now on, and a
+    /// list of sockets that takes long less often: for samples that are taken for ever.
     #[must_use]
     pub fn sparing(mut self) -> Collector {
         self.machine.spare();

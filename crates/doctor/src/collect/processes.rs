@@ -6,9 +6,9 @@ use std::fs;
 use crate::sockets::Owner;
 
 /// The process that holds each socket, by the socket's inode.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Owners {
-    by_inode: HashMap<u64, usize>,
+    by_inode: HashMap<u64, u32>,
     owners: Vec<Owner>,
 }
 
@@ -20,14 +20,37 @@ pub(super) fn all() -> Vec<u32> {
 
 /// A process and its descendants. Only the process itself if it is gone.
 pub(super) fn tree(pid: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = all().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    let mut parents = None;
     let mut tree = vec![pid];
     let mut next = 0;
     while let Some(&of) = tree.get(next) {
-        tree.extend(parents.iter().filter(|(pid, parent)| *parent == of && *pid != of).map(|(pid, _)| *pid));
+        let children = children(of).unwrap_or_else(|| {
+            let parents = parents.get_or_insert_with(parents_of_all);
+            parents.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid).collect()
+        });
+        tree.extend(children.into_iter().filter(|pid| *pid != of));
         next += 1;
     }
     tree
+}
+
+/// The children of a process's threads (`proc_tid_children(5)`). None where the kernel was built without
+/// these files; a process that is gone has none.
+fn children(pid: u32) -> Option<Vec<u32>> {
+    let mut children = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(text) => children.extend(text.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            // A thread that has ended has no folder.
+            Err(_) if thread.path().join("stat").exists() => return None,
+            Err(_) => {}
+        }
+    }
+    Some(children)
+}
+
+fn parents_of_all() -> Vec<(u32, u32)> {
+    all().into_iter().filter_map(|pid| Some((pid, parent(pid)?))).collect()
 }
 
 /// Field 4 of `proc_pid_stat(5)`. The name before it is in parentheses and may contain any character.
@@ -46,33 +69,34 @@ impl Owners {
             if inodes.is_empty() {
                 continue;
             }
+            let index = all.owners.len() as u32;
             for inode in inodes {
                 // Workers share listeners with the process that opened them, which has a lower number.
-                all.by_inode.entry(inode).or_insert(all.owners.len());
+                all.by_inode.entry(inode).or_insert(index);
             }
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            all.owners.push(Owner { pid, name: name.trim_end().to_owned() });
+            all.owners.push(owner(pid));
         }
         all
     }
 
-    /// These, and of other sockets those that `others` know.
-    pub(super) fn or(mut self, others: &Self) -> Self {
-        let offset = self.owners.len();
-        self.owners.extend_from_slice(&others.owners);
-        for (inode, owner) in &others.by_inode {
-            self.by_inode.entry(*inode).or_insert(owner + offset);
-        }
-        self
+    /// The owner of a socket, as an index into [`all`](Self::all).
+    pub(super) fn of_socket(&self, inode: u64) -> Option<u32> {
+        self.by_inode.get(&inode).copied()
     }
 
-    pub(super) fn of_socket(&self, inode: u64) -> Option<&Owner> {
-        self.by_inode.get(&inode).map(|&index| &self.owners[index])
+    pub(super) fn all(&self) -> &[Owner] {
+        &self.owners
     }
 }
 
+/// A process by its number, with its name.
+pub(super) fn owner(pid: u32) -> Owner {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Owner { pid, name: name.trim_end().to_owned() }
+}
+
 /// The inodes of the sockets that a process holds.
-fn inodes(pid: u32) -> Vec<u64> {
+pub(super) fn inodes(pid: u32) -> Vec<u64> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     links

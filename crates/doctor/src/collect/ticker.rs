@@ -111,7 +111,7 @@ fn outgoing(owners: &Owners) -> io::Result<Vec<Count>> {
     let question = Question { states: &[State::Established, State::TimeWait], segments: false };
     sock_diag::each(question, |found| {
         if !listening.contains(&found.socket.local.port()) {
-            let pid = owners.of_socket(found.inode).map(|owner| owner.pid);
+            let pid = owners.of_socket(found.inode).map(|owner| owners.all()[owner as usize].pid);
             let (established, time_wait) = counts.entry((plain(found.socket.remote), pid)).or_default();
             *(if found.socket.state == State::TimeWait { time_wait } else { established }) += 1;
         }

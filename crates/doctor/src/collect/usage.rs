@@ -9,8 +9,8 @@ use std::time::Instant;
 use rustix::process::{Resource, getrlimit};
 
 use super::cgroups;
+use super::contents::{put, read_all};
 use super::files;
-use super::machine::{put, read_all};
 use super::sock_diag::{self, Question};
 use crate::read::usage::{self, Usage};
 use crate::sample::Sample;

@@ -31,6 +31,8 @@ metrics! {
     HANDSHAKES: "forebay_tls_handshakes_total";
     HTTP_BUCKET: "nginx_ingress_controller_response_duration_seconds_bucket";
     HTTP_COUNT: "nginx_ingress_controller_response_duration_seconds_count";
+    HTTP_HEAD_BUCKET: "nginx_ingress_controller_header_duration_seconds_bucket";
+    HTTP_HEAD_COUNT: "nginx_ingress_controller_header_duration_seconds_count";
     LIMIT_REDIS_EXCHANGES: "forebay_limit_redis_exchanges_total";
     LIMIT_REDIS_REQUESTS: "forebay_limit_redis_requests_total";
     PORTS_EXHAUSTED: "forebay_upstream_ports_exhausted_total";

@@ -15,7 +15,7 @@ pub(crate) struct Series<'a> {
 
 /// The series of one metric. Other lines, of which there may be very many, are not parsed.
 pub(crate) fn named<'a>(text: &'a str, name: &str) -> impl Iterator<Item = Series<'a>> {
-    text.lines().filter(move |line| name_of(line) == name).filter_map(parse)
+    text.lines().filter(move |line| has_name(line, name)).filter_map(parse)
 }
 
 /// All series of a page.
@@ -26,6 +26,12 @@ pub(crate) fn all(text: &str) -> impl Iterator<Item = Series<'_>> {
 /// The lines of a page that are series of these metrics.
 pub(crate) fn only(text: &str, names: &[&str]) -> String {
     text.split_inclusive('\n').filter(|line| names.contains(&name_of(line.trim_end()))).collect()
+}
+
+/// Whether the name at the begin of a line is this one. Pages of thousands of lines are gone through for each
+/// of many names.
+fn has_name(line: &str, name: &str) -> bool {
+    line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
 }
 
 /// The name at the begin of a line, up to the labels or the value.

@@ -1,8 +1,10 @@
 //! The sockets of a sample: as they were collected, or from `/proc/net/tcp` if nothing else was captured.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use foldhash::fast::FixedState;
 
 use crate::sample::{Sample, Unknown};
 use crate::sockets::{Direction, Owner, SocketGroup, State};
@@ -21,31 +23,61 @@ pub(crate) struct Socket {
     pub(crate) segments: Option<(u64, u64)>,
 }
 
-/// Groups sockets as they are read: there may be 100,000, which should not all be in memory.
-pub(crate) struct Groups<'o> {
+/// Groups sockets as they are read: there may be 100,000, which should not all be in memory. Addresses stay
+/// numbers until the groups are finished: only the groups that are kept become text.
+pub(crate) struct Groups {
     /// The ports on which a socket listens: connections with one of these as local port are incoming.
     listening: HashSet<u16>,
-    groups: BTreeMap<Key<'o>, SocketGroup>,
+    groups: HashMap<Key, Tally, FixedState>,
 }
 
 /// The properties that the sockets of one group share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Key<'o> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
     direction: Direction,
     state: State,
-    local: SocketAddr,
-    remote: SocketAddr,
-    owner: Option<&'o Owner>,
+    local: Place,
+    remote: Place,
+    /// An index into the owners that the groups are finished with.
+    owner: Option<u32>,
 }
+
+/// An address and a port; an IPv4 address is IPv4-mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    ip: [u8; 16],
+    port: u16,
+}
+
+/// The figures of one group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    count: u32,
+    counted: u32,
+    sent_once: u32,
+    answered: u32,
+    queued: u64,
+    backlog: u64,
+    segments_received: u64,
+    segments_sent: u64,
+}
+
+/// Groups in the order in which they are kept: those with the most sockets first. Among groups of about the
+/// same size those with low addresses are first, so that they are the same each time.
+type Rank = (Reverse<u32>, Place, Key);
 
 /// The address of connections that are added up.
 pub(crate) const OTHERS: &str = "others";
 
 /// Stands for an address that is left out of the key.
-const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+const ANY: Place = Place { ip: [0; 16], port: 0 };
 
 /// The sockets of a sample.
 pub(crate) fn of(sample: &Sample) -> Result<Vec<SocketGroup>, Unknown> {
+    sample.sockets(parse_all).clone()
+}
+
+fn parse_all(sample: &Sample) -> Result<Vec<SocketGroup>, Unknown> {
     match sample.json("forebay/sockets.json") {
         Ok(groups) => Ok(groups),
         Err(unknown) => of_proc(sample).map_err(|_| unknown),
@@ -61,54 +93,65 @@ fn of_proc(sample: &Sample) -> Result<Vec<SocketGroup>, Unknown> {
     for socket in &sockets {
         groups.add(socket, None);
     }
-    Ok(groups.finish(usize::MAX))
+    Ok(groups.finish(usize::MAX, &[]))
 }
 
-impl<'o> Groups<'o> {
-    pub(crate) fn new(listening: HashSet<u16>) -> Groups<'o> {
-        Groups { listening, groups: BTreeMap::new() }
+impl Groups {
+    pub(crate) fn new(listening: HashSet<u16>) -> Groups {
+        Groups { listening, groups: HashMap::default() }
     }
 
-    pub(crate) fn add(&mut self, socket: &Socket, owner: Option<&'o Owner>) {
-        let (local, remote) = (plain(socket.local), plain(socket.remote));
+    /// Adds a socket; `owner` is an index into the owners that [`finish`](Self::finish) is given.
+    pub(crate) fn add(&mut self, socket: &Socket, owner: Option<u32>) {
+        let (local, remote) = (Place::of(socket.local), Place::of(socket.remote));
         let (direction, local, remote) = match socket.state {
             State::Listen => (Direction::Listening, local, ANY),
-            _ if self.listening.contains(&local.port()) => (Direction::Incoming, local, ANY),
-            _ => (Direction::Outgoing, SocketAddr::new(local.ip(), 0), remote),
+            _ if self.listening.contains(&local.port) => (Direction::Incoming, local, ANY),
+            _ => (Direction::Outgoing, Place { port: 0, ..local }, remote),
         };
         let key = Key { direction, state: socket.state, local, remote, owner };
-        self.groups.entry(key).or_insert_with(|| empty(key)).add(socket);
+        self.groups.entry(key).or_default().add(socket);
     }
 
     /// The groups, of which at most `max` are of outgoing connections and as many of incoming ones: those
     /// with the most sockets. The others are added up by state and owner, and have the address [`OTHERS`]:
     /// outgoing ones as the remote address, incoming ones as the local one.
-    pub(crate) fn finish(self, max: usize) -> Vec<SocketGroup> {
-        let mut chosen = BTreeSet::new();
-        for direction in [Direction::Outgoing, Direction::Incoming] {
-            let all = self.groups.iter().filter(|(key, _)| key.direction == direction);
-            // Among groups of about the same size those with low addresses, so that they are the same each
-            // time.
-            let mut sized: Vec<_> =
-                all.map(|(key, group)| (Reverse(group.count.max(1).ilog2()), *key)).collect();
-            sized.sort_unstable_by_key(|(size, key)| (*size, key.remote, *key));
-            chosen.extend(sized.into_iter().take(max).map(|(_, key)| key));
-        }
-        let mut groups = Vec::new();
-        let mut others: BTreeMap<Key<'_>, SocketGroup> = BTreeMap::new();
-        for (key, group) in self.groups {
-            if key.direction == Direction::Listening || chosen.contains(&key) {
-                groups.push(group);
+    pub(crate) fn finish(self, max: usize, owners: &[Owner]) -> Vec<SocketGroup> {
+        let outgoing = self.last_kept(Direction::Outgoing, max);
+        let incoming = self.last_kept(Direction::Incoming, max);
+        let mut kept = Vec::new();
+        let mut others: BTreeMap<Key, Tally> = BTreeMap::new();
+        for (key, tally) in self.groups {
+            let last = match key.direction {
+                Direction::Listening => None,
+                Direction::Outgoing => outgoing,
+                Direction::Incoming => incoming,
+            };
+            if last.is_none_or(|last| key.rank(&tally) <= last) {
+                kept.push((key, tally));
                 continue;
             }
             let is_outgoing = key.direction == Direction::Outgoing;
             let key = Key { remote: ANY, local: if is_outgoing { key.local } else { ANY }, ..key };
-            let sum = others.entry(key).or_insert_with(|| empty(key));
-            OTHERS.clone_into(if is_outgoing { &mut sum.remote } else { &mut sum.local });
-            sum.add_group(&group);
+            others.entry(key).or_default().add_tally(&tally);
         }
-        groups.extend(others.into_values());
-        groups
+        kept.sort_unstable_by_key(|(key, _)| *key);
+        let kept = kept.iter().map(|(key, tally)| key.group(tally, owners));
+        let others = others.iter().map(|(key, tally)| {
+            let mut group = key.group(tally, owners);
+            let is_outgoing = key.direction == Direction::Outgoing;
+            OTHERS.clone_into(if is_outgoing { &mut group.remote } else { &mut group.local });
+            group
+        });
+        kept.chain(others).collect()
+    }
+
+    /// The last group of a direction that is kept; none if all of them are.
+    fn last_kept(&self, direction: Direction, max: usize) -> Option<Rank> {
+        let all = self.groups.iter().filter(|(key, _)| key.direction == direction);
+        let mut ranks: Vec<Rank> = all.map(|(key, tally)| key.rank(tally)).collect();
+        let last = max.checked_sub(1)?;
+        (max < ranks.len()).then(|| *ranks.select_nth_unstable(last).1)
     }
 }
 
@@ -117,38 +160,47 @@ pub(crate) fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-fn empty(key: Key<'_>) -> SocketGroup {
-    let Key { direction, state, local, remote, owner } = key;
-    let is_outgoing = direction == Direction::Outgoing;
-    SocketGroup {
-        direction,
-        state,
-        local: if is_outgoing { local.ip().to_string() } else { local.to_string() },
-        remote: if is_outgoing { remote.to_string() } else { String::new() },
-        owner: owner.cloned(),
-        count: 0,
-        queued: 0,
-        backlog: 0,
-        counted: 0,
-        sent_once: 0,
-        answered: 0,
-        segments_received: 0,
-        segments_sent: 0,
+impl Place {
+    fn of(address: SocketAddr) -> Place {
+        let ip = match address.ip() {
+            IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+            IpAddr::V6(v6) => v6,
+        };
+        Place { ip: ip.octets(), port: address.port() }
+    }
+
+    fn address(self) -> SocketAddr {
+        SocketAddr::new(IpAddr::V6(Ipv6Addr::from(self.ip)).to_canonical(), self.port)
     }
 }
 
-impl SocketGroup {
-    fn add_group(&mut self, other: &SocketGroup) {
-        self.count += other.count;
-        self.queued += other.queued;
-        self.backlog += other.backlog;
-        self.counted += other.counted;
-        self.sent_once += other.sent_once;
-        self.answered += other.answered;
-        self.segments_received += other.segments_received;
-        self.segments_sent += other.segments_sent;
+impl Key {
+    fn rank(&self, tally: &Tally) -> Rank {
+        (Reverse(tally.count.max(1).ilog2()), self.remote, *self)
     }
 
+    fn group(&self, tally: &Tally, owners: &[Owner]) -> SocketGroup {
+        let is_outgoing = self.direction == Direction::Outgoing;
+        let local = self.local.address();
+        SocketGroup {
+            direction: self.direction,
+            state: self.state,
+            local: if is_outgoing { local.ip().to_string() } else { local.to_string() },
+            remote: if is_outgoing { self.remote.address().to_string() } else { String::new() },
+            owner: self.owner.and_then(|index| owners.get(index as usize)).cloned(),
+            count: tally.count.into(),
+            queued: tally.queued,
+            backlog: tally.backlog,
+            counted: tally.counted.into(),
+            sent_once: tally.sent_once.into(),
+            answered: tally.answered.into(),
+            segments_received: tally.segments_received,
+            segments_sent: tally.segments_sent,
+        }
+    }
+}
+
+impl Tally {
     fn add(&mut self, socket: &Socket) {
         self.count += 1;
         if socket.state == State::Listen {
@@ -157,11 +209,22 @@ impl SocketGroup {
         self.backlog += socket.backlog;
         if let Some((received, sent)) = socket.segments {
             self.counted += 1;
-            self.sent_once += u64::from(sent <= 1);
-            self.answered += u64::from(received > 0 && socket.queued == 0);
+            self.sent_once += u32::from(sent <= 1);
+            self.answered += u32::from(received > 0 && socket.queued == 0);
             self.segments_received += received;
             self.segments_sent += sent;
         }
+    }
+
+    fn add_tally(&mut self, other: &Tally) {
+        self.count += other.count;
+        self.queued += other.queued;
+        self.backlog += other.backlog;
+        self.counted += other.counted;
+        self.sent_once += other.sent_once;
+        self.answered += other.answered;
+        self.segments_received += other.segments_received;
+        self.segments_sent += other.segments_sent;
     }
 }
 
@@ -215,7 +278,7 @@ mod tests {
             let local = address(&format!("10.0.0.{host}:80"));
             groups.add(&Socket { local, ..socket("10.0.9.9:5000".to_owned()) }, None);
         }
-        let groups = groups.finish(3);
+        let groups = groups.finish(3, &[]);
         let incoming = groups.iter().filter(|group| group.direction == Direction::Incoming);
         let incoming: Vec<_> = incoming.map(|group| (&*group.local, group.count)).collect();
         assert_eq!(incoming, [("10.0.0.0:80", 1), ("10.0.0.1:80", 1), ("10.0.0.2:80", 1), (OTHERS, 2)]);
@@ -256,7 +319,7 @@ mod tests {
         let line = "0: 0000000000000000FFFF00000100007F:D431 0000000000000000FFFF00000200000A:0050 01 0:0 00:0 0 0 0 9";
         let mut groups = Groups::new(HashSet::new());
         groups.add(&parse(line).expect("a socket"), None);
-        let groups = groups.finish(usize::MAX);
+        let groups = groups.finish(usize::MAX, &[]);
         assert_eq!((&groups[0].local[..], &groups[0].remote[..]), ("127.0.0.1", "10.0.0.2:80"));
     }
 }

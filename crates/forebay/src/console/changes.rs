@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use control::Translation;
-use model::{Cluster, Host, Model};
+use model::{Cluster, Host, HostList, Model};
 use serde::Serialize;
 
 use super::seen::lock;
@@ -111,17 +111,12 @@ impl Names {
     }
 }
 
-/// Hosts that did not change are the same allocation as before, mostly in the same place: so it is pointers
-/// that are compared of most.
+/// Hosts that did not change are in parts of the lists that both models share, mostly: the others are
+/// compared.
 fn hosts(before: &Model, now: &Model) -> Differences {
-    let (before, now): (Vec<_>, Vec<_>) = (before.hosts().collect(), now.hosts().collect());
-    let is_same = |(before, now): &(&&Arc<Host>, &&Arc<Host>)| Arc::ptr_eq(before, now);
-    let head = before.iter().zip(&now).take_while(is_same).count();
-    let (before, now) = (&before[head..], &now[head..]);
-    let tail = before.iter().rev().zip(now.iter().rev()).take_while(is_same).count();
-    let (before, now) = (&before[..before.len() - tail], &now[..now.len() - tail]);
+    let (before, now) = (unlike(before, now), unlike(now, before));
     // A name occurs once for each listener: one of several is enough to say that it changed.
-    let by_name = |hosts: &[&Arc<Host>]| -> HashMap<String, Vec<Arc<Host>>> {
+    let by_name = |hosts: Vec<&Arc<Host>>| -> HashMap<String, Vec<Arc<Host>>> {
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
         for host in hosts {
             by_name.entry(host.name.to_string()).or_default().push(Arc::clone(host));
@@ -129,6 +124,29 @@ fn hosts(before: &Model, now: &Model) -> Differences {
         by_name
     };
     differences(&by_name(before), &by_name(now), PartialEq::eq)
+}
+
+/// The hosts of a model but for the parts of lists that another one has too.
+fn unlike<'m>(model: &'m Model, other: &Model) -> Vec<&'m Arc<Host>> {
+    let others = lists(other);
+    let of_list = |(at, list): (usize, &'m HostList)| -> Vec<&'m Arc<Host>> {
+        match others.get(at) {
+            Some(other) => list.unlike(other).collect(),
+            None => list.iter().collect(),
+        }
+    };
+    lists(model).into_iter().enumerate().flat_map(of_list).collect()
+}
+
+/// The lists of hosts, those that listeners share once.
+fn lists(model: &Model) -> Vec<&HostList> {
+    let mut lists: Vec<&HostList> = Vec::new();
+    for list in model.listeners.iter().filter_map(model::Listener::hosts) {
+        if !lists.iter().any(|known| Arc::ptr_eq(known, list)) {
+            lists.push(list);
+        }
+    }
+    lists
 }
 
 fn clusters(before: &Model, now: &Model) -> (Differences, Differences) {

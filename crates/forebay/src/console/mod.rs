@@ -7,8 +7,8 @@
 //! `/console/providers` the providers at which people sign in, `/console/certificates` the certificates that
 //! are obtained, `/console/objects` the configuration, `/console/traffic` traffic of routes and clusters,
 //! `/console/problems` and `/console/changes` the lists of those names, `/console/past` the time line of what
-//! was recorded. The structs are documented where they
-//! are defined. All other paths are files of the page, which queries these paths and no other server.
+//! was recorded. The structs are documented where they are defined. All other paths are files of the page,
+//! which queries these paths and no other server.
 //!
 //! Must not be in here: work of the request path for the console; access control, which is the admin
 //! server's.

@@ -82,12 +82,12 @@ fn conclusion(each: f64, kept: f64) -> String {
         format!("leaves {:.0} %.", each * 100.0)
     } else {
         format!(
-            "costs none\non this machine: the Pod's {POD_PERCENT} % of a CPU run out before the ingress does, and a connection costs the \
-             Pod the same,\nwhoever opens it. `forebay demo --case e` has the ingress run out of ports, which costs QPS on every machine."
+            "costs none on this\nmachine: the Pod's {POD_PERCENT} % of a CPU run out before the ingress does, and a connection costs \
+             the Pod the same,\nwhoever opens it. `forebay demo --case e` has the ingress run out of ports, which costs QPS on every machine."
         )
     };
     format!(
-        "{verdict}. An ingress that connects for each request, as ingress controllers\ndo by default, {comparison}"
+        "{verdict}.\nAn ingress that connects for each request, as ingress controllers do by default, {comparison}"
     )
 }
 
@@ -210,7 +210,7 @@ mod tests {
             costly.starts_with("Forebay costs no QPS here") && costly.ends_with("leaves 48 %."),
             "{costly}"
         );
-        assert!(conclusion(0.48, 0.8).starts_with("Forebay leaves 80 % of the QPS here. "));
+        assert!(conclusion(0.48, 0.8).starts_with("Forebay leaves 80 % of the QPS here.\n"));
         // A share above 1 occurs for a Pod at its limit, where runs differ.
         for each in [0.95, 1.03] {
             let hidden = conclusion(each, 2.5);

@@ -3,6 +3,7 @@
 //! Texts hold names and reasons, never values of annotations or settings: a record may be given to others.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use control::Translation;
 use record::{Event, kind};
@@ -72,6 +73,9 @@ impl Told {
     }
 
     fn certificates(&mut self, before: &Translation, now: &Translation) {
+        if Arc::ptr_eq(&before.certificates, &now.certificates) {
+            return;
+        }
         let by_host = |translation: &Translation| -> HashMap<String, String> {
             let of = |one: &control::HostCertificate| (one.host.clone(), one.info.serial_number.clone());
             translation.certificates.iter().map(of).collect()

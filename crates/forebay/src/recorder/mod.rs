@@ -57,7 +57,7 @@ impl Recording {
             None => Recorder::in_memory(MEMORY_BYTES),
         });
         let (notes, told) = Notes::channel();
-        panic::hook(&recorder);
+        panic::hook(&recorder, &registry);
         let thread =
             thread::Sampling::new(Arc::clone(&recorder), registry, findings, options.record_interval);
         // A sampler that cannot look records events all the same.

@@ -3,16 +3,18 @@
 use std::panic::{self, Location, PanicHookInfo};
 use std::sync::Arc;
 
+use observe::Registry;
 use record::{Event, Recorder, kind};
 
 use super::note;
 
-/// Records each panic, and then does what was done before. The message stays out of the record: it may quote
-/// a part of a request. The log has it.
-pub(super) fn hook(recorder: &Arc<Recorder>) {
+/// Counts and records each panic, and then does what was done before. The message stays out of the record: it
+/// may quote a part of a request. The log has it.
+pub(super) fn hook(recorder: &Arc<Recorder>, registry: &Arc<Registry>) {
     let before = panic::take_hook();
-    let recorder = Arc::clone(recorder);
+    let (recorder, registry) = (Arc::clone(recorder), Arc::clone(registry));
     panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
+        registry.count_panic();
         recorder.last_words(&event(info.location()));
         before(info);
     }));

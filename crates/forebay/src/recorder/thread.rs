@@ -194,10 +194,11 @@ impl Sampling {
         if judged.frames < judged.after {
             return;
         }
-        let before = std::mem::replace(&mut judged.before, sample.clone());
+        let before = std::mem::take(&mut judged.before);
         (judged.frames, judged.after) = (0, JUDGED_FRAMES);
-        let samples = Samples { all: vec![before, sample], ..Samples::default() };
+        let mut samples = Samples { all: vec![before, sample], ..Samples::default() };
         let findings = doctor::examine(&samples);
+        judged.before = samples.all.pop().unwrap_or_default();
         for event in self.happenings.judge(&findings, now_ms()) {
             self.event(&event);
         }

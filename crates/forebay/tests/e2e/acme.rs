@@ -26,29 +26,29 @@ fn serving(server: &[&AcmeServer], folder: &Path, hosts: &[&str], upstream: &Can
         )
 }
 
-fn started(server: &AcmeServer, setup: Setup) -> Forebay {
+pub(crate) fn started(server: &AcmeServer, setup: Setup) -> Forebay {
     let forebay = setup.start();
     server.look_at(forebay.address(), forebay.https_address());
     forebay
 }
 
 /// Whether a client that believes the authority alone is shown a certificate of the host.
-fn is_certified(forebay: &Forebay, server: &AcmeServer, host: &str) -> bool {
+pub(crate) fn is_certified(forebay: &Forebay, server: &AcmeServer, host: &str) -> bool {
     TlsClient::new(host).believing(server.authority()).try_connect(forebay.https_address()).is_ok()
 }
 
-fn await_certified(forebay: &Forebay, server: &AcmeServer, host: &str) {
+pub(crate) fn await_certified(forebay: &Forebay, server: &AcmeServer, host: &str) {
     forebay.await_that(&format!("{host} is certified"), || is_certified(forebay, server, host));
     await_state(forebay, host, "valid");
 }
 
-fn certificate(forebay: &Forebay, host: &str) -> Value {
+pub(crate) fn certificate(forebay: &Forebay, host: &str) -> Value {
     let status: Value = serde_json::from_slice(&forebay.admin("/status").body).expect("JSON");
     let all = status["acme"]["certificates"].as_array().cloned().unwrap_or_default();
     all.into_iter().find(|one| one["host"] == host).unwrap_or_default()
 }
 
-fn await_state(forebay: &Forebay, host: &str, state: &str) {
+pub(crate) fn await_state(forebay: &Forebay, host: &str, state: &str) {
     forebay.await_that(&format!("{host} is {state}"), || certificate(forebay, host)["state"] == state);
 }
 

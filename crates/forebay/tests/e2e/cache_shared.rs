@@ -11,6 +11,7 @@ use testkit::manifest::service;
 use testkit::{Canned, Connection, Forebay, Refusing, Response, Setup, Upstream};
 
 use crate::commands::run;
+use crate::replicas::{SECRET, introduce};
 use crate::setup;
 
 const KEPT: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 2\r\n\r\nok";
@@ -18,7 +19,6 @@ const TAGGED: &str =
     "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nCache-Tag: news\r\nContent-Length: 2\r\n\r\nok";
 const MISSING: &str = "HTTP/1.1 404 Not Found\r\nCache-Control: max-age=600\r\nContent-Length: 2\r\n\r\nno";
 const PRIVATE: &str = "HTTP/1.1 200 OK\r\nCache-Control: private\r\nContent-Length: 2\r\n\r\nok";
-const SECRET: &str = "a secret that all replicas have, and nobody else";
 const OBJECTS: usize = 40;
 
 /// Replicas on the addresses 127.0.0.1, 127.0.0.2 and so on.
@@ -73,23 +73,8 @@ impl Replicas {
     /// Tells all replicas of all.
     fn join(&self) {
         for one in &self.all {
-            Self::introduce(one, &self.addresses());
+            introduce(one, &self.addresses());
         }
-    }
-
-    /// Tells one replica who the replicas are.
-    fn introduce(one: &Forebay, addresses: &[SocketAddr]) {
-        let wanted: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-        one.replace("forebay.yaml", &service("forebay", addresses));
-        one.await_that("the replicas to be known", || {
-            let configuration = one.configuration();
-            let clusters = configuration["clusters"].as_array().expect("a list");
-            let own = clusters.iter().find(|one| one["name"] == "default-forebay-80");
-            let addresses = own.and_then(|own| own["endpoints"].as_array());
-            let addresses = addresses.map(|all| all.iter().map(|one| &one["address"]).collect::<Vec<_>>());
-            addresses.is_some_and(|all| all.into_iter().eq(&wanted))
-                && configuration["generation"] == configuration["acknowledged"]
-        });
     }
 
     fn sum(&self, name: &str, result: &str) -> u64 {
@@ -263,7 +248,7 @@ fn what_was_read_on_its_way_cannot_be_said_again() {
     let member = address(1);
     let stranger = address(8);
     let home = Upstream::at(member.into(), 16);
-    Replicas::introduce(one, &[replicas.addresses()[0], home.address()]);
+    introduce(one, &[replicas.addresses()[0], home.address()]);
     // Of so many objects one has its home there, which answers nothing: the request goes on without it.
     let said = thread::scope(|scope| {
         let asked = scope.spawn(|| home.accept_request().1);
@@ -291,7 +276,7 @@ fn replicas_that_disagree_make_no_circle() {
     let first = replicas.addresses()[0];
     // The second one takes the first for two others.
     let mistaken = [first, SocketAddr::from((address(6), first.port()))];
-    Replicas::introduce(&replicas.all[1], &mistaken);
+    introduce(&replicas.all[1], &mistaken);
     assert_eq!(ask_for_all(&replicas.all[0], &replicas.backend), OBJECTS);
     assert!(replicas.answered() > 0);
     let by_second = replicas.all[1].metrics().sum("forebay_cache_home_requests_total", &[]);
@@ -423,7 +408,7 @@ fn who_is_not_reached_is_told_of_and_counted() {
 fn orders_of_others_have_no_effect() {
     let mut replicas = Replicas::new(1, KEPT);
     replicas.add("a secret of somebody else, which is as long as need be");
-    Replicas::introduce(&replicas.all[1], &replicas.addresses());
+    introduce(&replicas.all[1], &replicas.addresses());
     ask_for_all(&replicas.all[0], &replicas.backend);
     let (code, purged) = purge(&replicas.all[1], "--all");
     assert_eq!((code, &purged["replicas"]), (1, &0.into()));

@@ -82,7 +82,7 @@ fn while_all_pods_of_the_first_hang_the_second_serves() {
     let setup = falling_back(setup(), &[second.address()])
         .annotation("forebay.io/health-check", "http")
         .annotation("forebay.io/health-check-interval", "100ms")
-        .annotation("forebay.io/health-check-timeout", "200ms");
+        .annotation("forebay.io/health-check-timeout", "1s");
     let forebay = hanging.iter().map(Moody::address).fold(setup, Setup::endpoint).start();
     let mut client = forebay.client();
     assert!(texts(&mut client, 10).iter().all(|text| text != "second"));
@@ -142,11 +142,21 @@ fn explain_and_the_console_show_the_order() {
     let upstreams: Vec<_> = destinations.iter().map(|one| one["upstream"].as_str().unwrap()).collect();
     assert_eq!(upstreams, ["default-web-80", "default-standby-80"], "{told}");
     forebay.set_endpoints(&[]);
-    let told = explained();
-    let step =
-        told["steps"].as_array().unwrap().iter().find(|step| step["step"] == "backend").expect("a step");
-    let text = step["text"].as_str().unwrap();
-    assert!(text.contains("default-standby-80 steps in"), "{step}");
+    let of_backend = |told: &serde_json::Value| {
+        told["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|step| step["step"] == "backend")
+            .expect("a step")
+            .clone()
+    };
+    let is_standby = |step: &serde_json::Value| {
+        step["text"].as_str().is_some_and(|text| text.contains("default-standby-80 steps in"))
+    };
+    // A worker that has the endpoints may not know yet that none is usable.
+    forebay.await_that("the standby to step in", || is_standby(&of_backend(&explained())));
+    let step = of_backend(&explained());
     assert_eq!(step["from"][0]["name"], "forebay.io/fallback", "{step}");
     let objects = forebay.admin("/console/objects");
     assert!(objects.text().contains("\"fallback\":true"), "{}", objects.text());

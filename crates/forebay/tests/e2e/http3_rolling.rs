@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use testkit::manifest::service;
 use testkit::{Canned, Forebay, H3Client, TlsClient, UdpBalancer};
 
+use crate::replicas::{SECRET, introduce};
 use crate::setup;
 
 /// A client that sends one request after the other until it is told to stop. Any fault ends the test; when
@@ -110,7 +111,7 @@ impl Replicas {
         let number = self.next;
         self.next += 1;
         let (own, secret) = (Ipv4Addr::new(127, 0, 0, number), self.folder.path().join("secret"));
-        write(&secret, "a secret that all replicas have, and nobody else").unwrap();
+        write(&secret, SECRET).unwrap();
         let arguments = [
             format!("--replicas-secret={}", secret.display()),
             format!("--replica-address={own}"),
@@ -140,17 +141,7 @@ impl Replicas {
         let at =
             |(number, one): (&u8, &Forebay)| (Ipv4Addr::new(127, 0, 0, *number), one.address().port()).into();
         let all: Vec<SocketAddr> = self.running.iter().map(at).collect();
-        for one in self.running.values() {
-            one.replace("forebay.yaml", &service("forebay", &all));
-            one.await_that("the replicas to be known", || {
-                let configuration = one.configuration();
-                let clusters = configuration["clusters"].as_array().expect("a list");
-                let own = clusters.iter().find(|one| one["name"] == "default-forebay-80");
-                own.and_then(|own| own["endpoints"].as_array())
-                    .is_some_and(|listed| listed.len() == all.len())
-                    && configuration["generation"] == configuration["acknowledged"]
-            });
-        }
+        self.running.values().for_each(|one| introduce(one, &all));
     }
 
     /// Where a replica serves HTTP/3.

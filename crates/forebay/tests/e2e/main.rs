@@ -4,6 +4,7 @@
 mod abuse;
 mod access;
 mod acme;
+mod acme_gateways;
 mod answers;
 mod api_keys;
 mod api_server;
@@ -39,6 +40,7 @@ mod firewall;
 mod firewall_tools;
 mod gate;
 mod gateway;
+mod gateway_traffic;
 mod geoip;
 mod grpc;
 mod h2;
@@ -79,6 +81,7 @@ mod snippet_contents;
 mod snippets;
 mod streams;
 mod successor;
+mod successor_workers;
 mod tenants;
 mod tls;
 mod top;
@@ -87,6 +90,7 @@ mod traces;
 mod upgrade;
 mod upstream_tls;
 mod webhook;
+mod worker_fault;
 
 use testkit::{Forebay, Setup, Upstream};
 

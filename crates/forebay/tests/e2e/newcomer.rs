@@ -26,20 +26,10 @@ fn a_start_costs_little_before_the_first_answer() {
         let forebay = setup().start();
         let answer = forebay.client().ask("GET / HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n");
         assert_eq!(answer.status, 404);
-        cpu_time(forebay.pid().as_raw_nonzero().get())
+        forebay.cpu_time()
     };
     let least = (0..3).map(|_| started()).min().expect("some");
     assert!(least > Duration::ZERO && least < START_CPU_MAX, "{least:?}");
-}
-
-/// Of all threads.
-fn cpu_time(pid: i32) -> Duration {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
-    let of_task = |task: fs::DirEntry| {
-        let text = fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        text.split(' ').next().and_then(|used| used.parse().ok()).unwrap_or(0)
-    };
-    Duration::from_nanos(tasks.filter_map(Result::ok).map(of_task).sum())
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 use testkit::manifest::{Ingress, config_map, secret, service};
-use testkit::{Canned, Connection, Forebay, Setup};
+use testkit::{Canned, Forebay, PATIENCE, Setup};
 
 use crate::commands::run;
 use crate::{GET, OK, setup};
@@ -25,6 +25,13 @@ const PHASE: Duration = Duration::from_secs(6);
 
 /// The time between two requests: a misfortune at 100 connections a second leaves ports for other tests.
 const PACE: Duration = Duration::from_millis(10);
+
+const CLIENTS: u32 = 10;
+
+/// Requests a second of a misfortune, at least. A night in which the machine was too busy for them does not
+/// count, and another one follows, up to so many.
+const REQUESTS_MIN: u64 = 20;
+const NIGHTS: usize = 6;
 
 /// A text that no record may contain.
 const SECRET: &str = "hunter2-4f1c";
@@ -50,13 +57,18 @@ fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis() as u64
 }
 
-/// Sends requests at a pace for some time.
-fn load(client: &mut Connection, time: Duration) {
-    let begun = Instant::now();
-    while begun.elapsed() < time {
-        assert_eq!(client.ask(GET).status, 200);
-        std::thread::sleep(PACE);
-    }
+/// Sends requests at a pace for some time. There are several clients, since a busy machine is slow to answer
+/// each: a misfortune needs ten connections a second to be one.
+fn load(forebay: &Forebay, time: Duration) {
+    let ask = || {
+        let mut client = forebay.client();
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            assert_eq!(client.ask(GET).status, 200);
+            std::thread::sleep(PACE * CLIENTS);
+        }
+    };
+    std::thread::scope(|scope| (0..CLIENTS).for_each(|_| drop(scope.spawn(ask))));
 }
 
 /// Waits until there is a sample that is later than a moment.
@@ -81,19 +93,18 @@ fn house(setup: Setup, keeping: &Canned, closing: &Canned) -> Forebay {
 /// A quiet phase, one whose endpoint closes each connection, and another quiet one. Returns the begin and the
 /// end of the one in the middle, in milliseconds since 1970.
 fn night(forebay: &Forebay, folder: &Path, keeping: &Canned, closing: &Canned) -> (u64, u64) {
-    let mut client = forebay.client();
-    let mut go_over = |name: &str, to: &Canned| {
+    let go_over = |name: &str, to: &Canned| {
         let seen = to.heads().len();
         forebay.replace("web.yaml", &route(name));
         forebay.await_that("the other endpoint", || {
-            load(&mut client, PACE);
+            assert_eq!(forebay.client().ask(GET).status, 200);
             to.heads().len() > seen
         });
         let at_ms = now_ms();
-        load(&mut client, PHASE);
+        load(forebay, PHASE);
         at_ms
     };
-    load(&mut forebay.client(), PHASE);
+    load(forebay, PHASE);
     let began = go_over("closing", closing);
     let ended = go_over("keeping", keeping);
     await_sample(forebay, folder, now_ms());
@@ -117,10 +128,17 @@ fn milliseconds(found: &Value, name: &str) -> u64 {
 
 #[test]
 fn the_morning_after_the_doctor_says_what_was_at_night() {
-    let folder = tempdir().expect("a folder");
     let (keeping, closing) = (Canned::answering(OK), Canned::answering(CLOSING));
-    let forebay = house(recording(&folder), &keeping, &closing);
-    let (began, ended) = night(&forebay, folder.path(), &keeping, &closing);
+    let nights = std::iter::repeat_with(|| {
+        let folder = tempdir().expect("a folder");
+        let forebay = house(recording(&folder), &keeping, &closing);
+        let seen = closing.heads().len();
+        let (began, ended) = night(&forebay, folder.path(), &keeping, &closing);
+        let requests = (closing.heads().len() - seen) as u64;
+        (requests * 1000 >= REQUESTS_MIN * (ended - began)).then_some((folder, forebay, began, ended))
+    });
+    let (folder, forebay, began, ended) =
+        nights.take(NIGHTS).flatten().next().expect("a machine that serves 20 requests a second");
     from_the_running_process(&forebay, began, ended);
     // A process that is killed takes nothing with it.
     forebay.signal(Signal::KILL);
@@ -314,18 +332,26 @@ fn what_is_taken_along_holds_no_secret() {
 #[test]
 fn another_process_is_recorded_until_it_ends() {
     let folder = tempdir().expect("a folder");
-    let mut sleeper = std::process::Command::new("sleep").arg("3").spawn().expect("it is everywhere");
+    let mut sleeper = std::process::Command::new("sleep").arg("600").spawn().expect("it is everywhere");
     let pid = sleeper.id().to_string();
-    // Reaped while it is watched: a process that nobody has waited for is still there.
-    let reaper = std::thread::spawn(move || sleeper.wait());
     let record = text(folder.path());
-    let (code, out, err) =
-        run(&["record", "watch", "--pid", &pid, "--output", record, "--interval", "500ms", "--for", "30s"]);
-    reaper.join().expect("no panic").expect("it ended");
+    let (code, out, err) = std::thread::scope(|scope| {
+        let command = ["record", "watch", "--pid", &pid, "--output", record, "--interval", "500ms"];
+        let watch = scope.spawn(move || run(&[&command[..], &["--for", "10m"]].concat()));
+        let end = Instant::now() + PATIENCE;
+        let frames = || Record::open(folder.path()).map_or(0, |record| record.count());
+        while frames() < 3 && !watch.is_finished() && Instant::now() < end {
+            std::thread::sleep(PACE);
+        }
+        sleeper.kill().expect("it is our child");
+        // A process that nobody has waited for is still there.
+        sleeper.wait().expect("it is our child");
+        watch.join().expect("no panic")
+    });
     assert!(code == 0 && out.contains("judge it with: forebay doctor --record"), "{out} {err}");
     let recorded = Record::open(folder.path()).expect("a record");
     let frames: Vec<_> = recorded.frames(0..=u64::MAX).collect();
-    assert!((3..=10).contains(&frames.len()), "{}", frames.len());
+    assert!(frames.len() >= 3, "{}", frames.len());
     assert!(frames.iter().skip(1).all(|frame| frame.files.contains_key("forebay/ticks.json")));
     let kinds: Vec<_> = recorded.events(0..=u64::MAX).into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [kind::START, kind::STOP]);

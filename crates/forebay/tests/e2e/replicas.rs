@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use testkit::manifest::service;
 use testkit::{Forebay, Setup};
 
-const SECRET: &str = "a secret that all replicas have, and nobody else";
+pub(crate) const SECRET: &str = "a secret that all replicas have, and nobody else";
 
 /// Replicas on the addresses 127.0.0.1, 127.0.0.2 and so on.
 pub(crate) struct Replicas {
@@ -50,18 +50,26 @@ impl Replicas {
             SocketAddr::from((address(u8::try_from(number).expect("few replicas")), one.address().port()))
         };
         let addresses: Vec<_> = self.all.iter().enumerate().map(at).collect();
-        for one in &self.all {
-            let before = one.configuration()["generation"].as_u64();
-            one.replace("forebay.yaml", &service("forebay", &addresses));
-            one.await_that("the replicas to be known", || {
-                let configuration = one.configuration();
-                configuration["generation"].as_u64() > before
-                    && configuration["generation"] == configuration["acknowledged"]
-            });
-        }
+        self.all.iter().for_each(|one| introduce(one, &addresses));
     }
 }
 
-fn address(number: u8) -> Ipv4Addr {
+/// Tells one replica who the replicas are.
+pub(crate) fn introduce(one: &Forebay, addresses: &[SocketAddr]) {
+    let wanted: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    one.replace("forebay.yaml", &service("forebay", addresses));
+    one.await_that("the replicas to be known", || {
+        let configuration = one.configuration();
+        let clusters = configuration["clusters"].as_array().expect("a list");
+        let own = clusters.iter().find(|one| one["name"] == "default-forebay-80");
+        let addresses = own.and_then(|own| own["endpoints"].as_array());
+        let addresses = addresses.map(|all| all.iter().map(|one| &one["address"]).collect::<Vec<_>>());
+        addresses.is_some_and(|all| all.into_iter().eq(&wanted))
+            && configuration["generation"] == configuration["acknowledged"]
+    });
+}
+
+/// The address of a replica, from which it also connects to endpoints.
+pub(crate) fn address(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 1 + number)
 }

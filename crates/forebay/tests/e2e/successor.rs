@@ -14,7 +14,7 @@ use crate::http3_rolling::{H3Loop, await_more};
 use crate::{GET, setup};
 
 /// A client that sends one request after the other until it is told to stop. Any fault ends the test.
-struct Client {
+pub(crate) struct Client {
     is_over: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
     thread: JoinHandle<()>,
@@ -23,18 +23,18 @@ struct Client {
 impl Client {
     /// A client that keeps its connection until the server announces the end of it, or opens one for each
     /// request.
-    fn start(address: SocketAddr, keeps_alive: bool) -> Self {
+    pub(crate) fn start(connect: impl Fn() -> Connection + Send + 'static, keeps_alive: bool) -> Self {
         let (is_over, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
         let (over, count) = (Arc::clone(&is_over), Arc::clone(&asked));
         let thread = std::thread::spawn(move || {
-            let mut connection = Connection::to(address);
+            let mut connection = connect();
             while !over.load(Ordering::Relaxed) {
                 let response = connection.ask(GET);
                 assert_eq!(response.status, 200);
                 count.fetch_add(1, Ordering::Relaxed);
                 let is_closed = response.header("connection").is_some_and(|value| value == "close");
                 if is_closed || !keeps_alive {
-                    connection = Connection::to(address);
+                    connection = connect();
                 }
             }
         });
@@ -42,19 +42,19 @@ impl Client {
     }
 
     /// Waits for some more requests.
-    fn await_more(&self, forebay: &Forebay) {
+    pub(crate) fn await_more(&self, forebay: &Forebay) {
         let before = self.asked.load(Ordering::Relaxed);
         forebay.await_that("more requests", || self.asked.load(Ordering::Relaxed) > before + 20);
     }
 
-    fn stop(self) {
+    pub(crate) fn stop(self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("no request fails");
     }
 }
 
 /// The successor of a process, once it serves.
-fn successor_of(forebay: &Forebay, process: i32) -> i32 {
+pub(crate) fn successor_of(forebay: &Forebay, process: i32) -> i32 {
     let line = forebay
         .await_log(&format!("a successor is started, and gets the listening sockets process={process} "));
     forebay.await_log(&format!(
@@ -64,8 +64,37 @@ fn successor_of(forebay: &Forebay, process: i32) -> i32 {
     successor.trim().parse().expect("a number")
 }
 
-fn send(process: i32, signal: Signal) {
+pub(crate) fn send(process: i32, signal: Signal) {
     kill_process(Pid::from_raw(process).expect("a process"), signal).expect("it runs");
+}
+
+/// The TCP sockets at which a process listens, by the numbers of their inodes, once for each descriptor.
+fn listening(process: i32) -> Vec<String> {
+    let read =
+        |name: &str| std::fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    let tables = read("tcp") + &read("tcp6");
+    let lines = tables.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // State, and inode (proc_pid_net(5)).
+    let listens = lines.filter(|line| line.get(3) == Some(&"0A")).filter_map(|line| line.get(9).copied());
+    let listens: Vec<_> = listens.map(|inode| format!("socket:[{inode}]")).collect();
+    let descriptors = std::fs::read_dir(format!("/proc/{process}/fd")).expect("it runs");
+    let links = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    let links = links.map(|link| link.display().to_string());
+    let mut of_process: Vec<_> = links.filter(|link| listens.contains(link)).collect();
+    of_process.sort_unstable();
+    of_process
+}
+
+/// The nice values of the workers of a process.
+fn niceness(process: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let stats = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    // The name is in brackets, and the nice value the 17th field after it (proc_pid_stat(5)).
+    let of_workers = stats.filter_map(|stat| {
+        let (_, rest) = stat.split_once("(worker ")?;
+        rest.split_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
+    });
+    of_workers.collect()
 }
 
 #[test]
@@ -76,15 +105,19 @@ fn upgrades_lose_no_request() {
         .setting("keep-alive-requests", "1000000")
         .arguments(["--shutdown-grace-period=1"])
         .start();
-    let clients = [true, true, false].map(|keeps_alive| Client::start(forebay.address(), keeps_alive));
-    let first = forebay.pid().as_raw_nonzero().get();
-    let mut process = first;
+    let address = forebay.address();
+    let clients = [true, true, false].map(|keeps| Client::start(move || Connection::to(address), keeps));
+    let mut process = forebay.pid().as_raw_nonzero().get();
+    let (sockets, priorities) = (listening(process), niceness(process));
+    assert_eq!(priorities.len(), 1);
     for _ in 0..3 {
         for client in &clients {
             client.await_more(&forebay);
         }
         send(process, Signal::USR2);
         process = successor_of(&forebay, process);
+        assert_eq!(listening(process), sockets, "each is handed over once");
+        assert_eq!(niceness(process), priorities, "the successor's workers have the same priority");
     }
     for client in &clients {
         client.await_more(&forebay);
@@ -109,7 +142,7 @@ fn http3() -> Setup {
 }
 
 /// Waits until the last process answers at the admin port, and ends it.
-fn end(forebay: Forebay, process: i32) {
+pub(crate) fn end(forebay: Forebay, process: i32) {
     forebay.await_that("the admin server of the last one", || forebay.admin("/readyz").status == 200);
     send(process, Signal::TERM);
     let ended = forebay.wait();

@@ -75,7 +75,7 @@ fn while_all_near_endpoints_fail_their_checks_far_ones_serve() {
     let ingress = Ingress::new("near")
         .annotation("forebay.io/health-check", "http")
         .annotation("forebay.io/health-check-interval", "100ms")
-        .annotation("forebay.io/health-check-timeout", "200ms")
+        .annotation("forebay.io/health-check-timeout", "1s")
         .annotation("proxy-read-timeout", "1");
     let forebay = serving(&endpoints, ingress).start();
     let mut client = forebay.client();

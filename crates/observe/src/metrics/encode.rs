@@ -509,6 +509,7 @@ mod tests {
         registry.set_certificates(vec![("a.test".to_owned(), certificate())]);
         registry.set_problems(vec![("error", "Undecodable", 2)]);
         registry.set_watches_failing(1);
+        registry.count_panic();
         registry.set_findings(vec![("port-range", 1)]);
         registry.set_leader("ingress-controller-leader", true);
         registry.events_dropped(3);

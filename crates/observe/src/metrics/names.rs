@@ -52,6 +52,7 @@ metrics! {
     ERRORS: Counter, "nginx_ingress_controller_errors", "Configurations that were refused";
     PROBLEMS: Gauge, "forebay_configuration_problems", "Problems with objects at present, by severity and reason";
     WATCHES_FAILING: Gauge, "forebay_watches_failing", "Watches of the API server that fail at present; their last state is still served";
+    PANICS: Counter, "forebay_panics_total", "Panics, each of which is a fault of Forebay: that of a connection ends the connection, that of a worker the process";
     DOCTOR_FINDING: Gauge, "forebay_doctor_finding", "Result of each check of `forebay doctor` for this process and its machine: 0 ok, 1 warning, 2 failure, -1 not checked";
     LEADER: Gauge, "nginx_ingress_controller_leader_election_status", "Whether this process leads: 1 or 0";
     ORPHANS: Gauge, "nginx_ingress_controller_orphan_ingress", "Whether an Ingress's Service does not exist (no-service) or has no endpoint (no-endpoint)";

@@ -43,6 +43,7 @@ pub struct Registry {
     /// Numbers of problems by severity and reason.
     pub(super) problems: Mutex<Vec<(&'static str, &'static str, usize)>>,
     pub(super) watches_failing: AtomicU64,
+    pub(super) panics: AtomicU64,
     /// The result of each check by the check's name.
     pub(super) findings: Mutex<Vec<(&'static str, i8)>>,
     /// Name of the Lease, and whether this process holds it; none without an election.
@@ -197,6 +198,7 @@ impl Registry {
             certificates: Mutex::default(),
             problems: Mutex::default(),
             watches_failing: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
             findings: Mutex::default(),
             leader: Mutex::default(),
             events_dropped: AtomicU64::default(),
@@ -294,6 +296,11 @@ impl Registry {
     /// Sets the number of watches on the API server that fail.
     pub fn set_watches_failing(&self, watches: usize) {
         self.watches_failing.store(watches as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a panic of any thread.
+    pub fn count_panic(&self) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sets the result of each check: 0 ok, 1 warning, 2 failure, -1 unknown.

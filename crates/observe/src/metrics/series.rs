@@ -97,12 +97,6 @@ impl Series {
         Some(Identity { labels: owner.labels.upgrade()?, canary, method: owner.method, status: owner.status })
     }
 
-    /// The address of the labels, which no other labels have as long as this series is there. None before the
-    /// series is claimed.
-    pub(super) fn labels_address(&self) -> Option<usize> {
-        Some(self.owner.get()?.labels.as_ptr().addr())
-    }
-
     /// The status, or its class if only the class is recorded. None before the series is claimed.
     pub(super) fn status(&self) -> Option<u16> {
         self.owner.get().map(|owner| owner.status)

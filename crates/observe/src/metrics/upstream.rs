@@ -196,6 +196,11 @@ impl Upstreams {
         endpoints.map(|(address, endpoint)| (*address, endpoint.totals())).collect()
     }
 
+    /// The ports of all endpoints.
+    pub(super) fn port_cells(&self) -> impl Iterator<Item = &PortCells> {
+        self.ports.values().map(Arc::as_ref)
+    }
+
     pub(super) fn all_ports(&self) -> Vec<(IpAddr, SocketAddr, Arc<PortCells>)> {
         self.ports.iter().map(|((source, endpoint), cells)| (*source, *endpoint, Arc::clone(cells))).collect()
     }

@@ -21,13 +21,17 @@ use wire::h3::{Code, Fault};
 use crate::admit::admission;
 use crate::drive::early_data;
 use crate::drive::multiplexed::{HEAD_BYTES, Serving, websocket_key};
+use crate::io::boxed::boxed;
 use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::h3::{Link, Progress, Stream};
 use crate::io::listening;
 use crate::io::pace::time_for;
-use crate::io::quic::{Asked, Begun, Endpoint, Incoming, ServerConfig, StreamId, idle_timeout};
+use crate::io::quic::{Asked, Begun, Endpoint, Incoming, ServerConfig, StreamId, Undecided, idle_timeout};
 use crate::io::tls::{ClientTls, quic_fault};
-use crate::limits::{LINGER, QUIC_HANDSHAKE_TIME_MAX, QUIC_STREAMS_FIRST};
+use crate::io::turn;
+use crate::limits::{
+    LINGER, QUIC_HANDSHAKE_TIME_MAX, QUIC_REQUESTS_PER_TURN_MAX, QUIC_STREAMS_FIRST, QUIC_STREAMS_SECOND,
+};
 use crate::request::conn::{Conn, Peer};
 use crate::request::reply;
 use crate::worker::{Open, Worker};
@@ -41,8 +45,8 @@ pub(crate) fn admit(
     incoming: Incoming,
     config: Arc<ServerConfig>,
 ) {
-    let address = incoming.remote_address().ip();
-    let begun = match worker.fairness.half_open.begin(address, incoming.remote_address_validated()) {
+    let (client, is_validated) = (incoming.remote_address(), incoming.remote_address_validated());
+    let begun = match worker.fairness.half_open.begin(client, is_validated, worker.clock.now()) {
         Asked::Begun(begun) => begun,
         Asked::Unvalidated => return endpoint.retry(incoming),
         Asked::TooMany => {
@@ -83,50 +87,68 @@ fn serve(
     incoming: Incoming,
     client: Asking,
 ) -> impl Future<Output = ()> {
-    let (open, undecided) = (Open::count(worker), endpoint.undecided());
+    let (open, undecided) = (Open::count(Rc::clone(&worker)), endpoint.undecided());
+    // Apart, and dropped with the end of the handshake: it is larger than all that is kept while a connection
+    // is idle.
+    let connecting = boxed(|| begin(worker, endpoint, incoming, client, undecided));
     async move {
         let worker = open.worker();
-        let deadline = Deadline::new(&worker.deadlines);
-        let Asking { listener, peer, place, config, begun } = client;
-        let connected = connect(worker, &endpoint, incoming, config, begun, &deadline).await;
-        drop(undecided);
-        let (link, tls) = match connected {
-            Ok(connected) => connected,
-            Err(reason) => {
-                worker.recorder.borrow().reason(reason);
-                let counted = Peer { address: peer.ip(), is_named: false };
-                admission::note_fault(worker, worker.config().settings(), counted, reason);
-                admission::note_unused(worker, listener, counted, true);
-                return;
-            }
-        };
-        if let Some(name) = &tls.server_name {
-            worker.alternatives.note(listener, name.as_bytes(), worker.clock.now());
-        }
-        let conn = Conn {
-            tls: Some(tls),
-            peer,
-            named_port: None,
-            listener,
-            local: link.quic().local(),
-            serial: worker.next_serial(),
-            requests: Cell::new(0),
-            tally: Tally::default(),
-            last_lines: RefCell::default(),
-            has_begun_handshake: Cell::new(true),
-            is_turned_away: Cell::new(false),
-            place,
-            worker: Rc::clone(worker),
-        };
-        conn.own(&deadline);
+        let Some((conn, link, deadline)) = connecting.await else { return };
         let server = Server {
             serving: Serving::new(worker, conn, deadline),
             link,
             pinged: Cell::new(worker.clock.now()),
+            turn: Cell::new(worker.clock.now()),
+            begun_in_turn: Cell::new(0),
+            streams_allowed: Cell::new(QUIC_STREAMS_FIRST),
         };
         let code = server.run().await;
         server.say_goodbye(code).await;
     }
+}
+
+/// Makes the handshake, and counts one that fails.
+async fn begin(
+    worker: Rc<Worker>,
+    endpoint: Rc<Endpoint>,
+    incoming: Incoming,
+    client: Asking,
+    undecided: Undecided,
+) -> Option<(Conn, Rc<Link>, Deadline)> {
+    let deadline = Deadline::new(&worker.deadlines);
+    let Asking { listener, peer, place, config, begun } = client;
+    let connected = connect(&worker, &endpoint, incoming, config, begun, &deadline).await;
+    drop(undecided);
+    let (link, tls) = match connected {
+        Ok(connected) => connected,
+        Err(reason) => {
+            worker.recorder.borrow().reason(reason);
+            let counted = Peer { address: peer.ip(), is_named: false };
+            admission::note_fault(&worker, worker.config().settings(), counted, reason);
+            admission::note_unused(&worker, listener, counted, true);
+            return None;
+        }
+    };
+    if let Some(name) = &tls.server_name {
+        worker.alternatives.note(listener, name.as_bytes(), worker.clock.now());
+    }
+    let conn = Conn {
+        tls: Some(tls),
+        peer,
+        named_port: None,
+        listener,
+        local: link.quic().local(),
+        serial: worker.next_serial(),
+        requests: Cell::new(0),
+        tally: Tally::default(),
+        last_lines: RefCell::default(),
+        has_begun_handshake: Cell::new(true),
+        is_turned_away: Cell::new(false),
+        place,
+        worker,
+    };
+    conn.own(&deadline);
+    Some((conn, link, deadline))
 }
 
 /// Makes the handshake, in its turn among others.
@@ -191,6 +213,11 @@ struct Server<'a> {
     link: Rc<Link>,
     /// When the client was last asked for a sign of life.
     pinged: Cell<Moment>,
+    /// The turn of the loop in which a request was last begun, and how many were in it.
+    turn: Cell<Moment>,
+    begun_in_turn: Cell<u32>,
+    /// Streams that the client may have open.
+    streams_allowed: Cell<u32>,
 }
 
 impl<'a> Deref for Server<'a> {
@@ -221,7 +248,10 @@ impl Server<'_> {
     async fn run(&self) -> Option<Code> {
         loop {
             match poll_fn(|cx| self.poll_event(cx)).await {
-                Event::Request(id) => self.accept(id),
+                Event::Request(id) => {
+                    self.accept(id);
+                    self.let_others_pass().await;
+                }
                 Event::CancelledEarly(count) => {
                     let config = self.worker.config();
                     for _ in 0..count {
@@ -249,14 +279,11 @@ impl Server<'_> {
                     admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
                     return Some(Code::REQUEST_INCOMPLETE);
                 }
-                Event::Flood => {
-                    self.worker.recorder.borrow().reason(Reason::Http3Flood);
-                    return Some(Code::EXCESSIVE_LOAD);
+                Event::Flood | Event::Broken(Fault { code: Code::EXCESSIVE_LOAD, .. }) => {
+                    return Some(self.note_flood());
                 }
                 Event::Broken(fault) => {
-                    let is_flood = fault.code == Code::EXCESSIVE_LOAD;
-                    let reason = if is_flood { Reason::Http3Flood } else { Reason::Http3Error };
-                    self.worker.recorder.borrow().reason(reason);
+                    self.worker.recorder.borrow().reason(Reason::Http3Error);
                     return Some(fault.code);
                 }
                 Event::End => return None,
@@ -284,6 +311,8 @@ impl Server<'_> {
                 Poll::Pending
             }
             Poll::Pending => {
+                let is_suspect = self.streams.is_suspect() || self.link.is_suspect();
+                self.link.quic().set_suspect(cx, is_suspect, self.worker.clock.now());
                 self.streams.wake_on_change(cx);
                 // The client has read the GOAWAY by then, or packets are lost.
                 let idle = self.idle_until(|| self.link.quic().goodbye_time().min(LINGER));
@@ -299,6 +328,38 @@ impl Server<'_> {
                 self.deadline.poll_idle(due, idle.is_some(), cx).map(|()| event)
             }
         }
+    }
+
+    fn note_flood(&self) -> Code {
+        self.worker.recorder.borrow().reason(Reason::Http3Flood);
+        self.worker.fairness.half_open.note_flood(self.conn.peer.ip(), self.worker.clock.now());
+        Code::EXCESSIVE_LOAD
+    }
+
+    /// Has the tasks of the requests that have begun run, and those of other connections, where many come at
+    /// once.
+    async fn let_others_pass(&self) {
+        let now = self.worker.clock.now();
+        if self.turn.replace(now) != now {
+            self.begun_in_turn.set(0);
+        }
+        self.begun_in_turn.set(self.begun_in_turn.get() + 1);
+        if self.begun_in_turn.get() == QUIC_REQUESTS_PER_TURN_MAX {
+            self.begun_in_turn.set(0);
+            turn::yield_now(&self.worker.clock).await;
+        }
+    }
+
+    /// Allows more streams to a client that uses half of those that it may have.
+    fn allow_streams(&self, streams_max: u32) {
+        let allowed = self.streams_allowed.get();
+        if self.streams.open.get() < allowed as usize / 2 || allowed >= streams_max {
+            return;
+        }
+        let more =
+            if allowed < QUIC_STREAMS_SECOND { QUIC_STREAMS_SECOND.min(streams_max) } else { streams_max };
+        self.streams_allowed.set(more);
+        self.link.quic().allow_streams(more);
     }
 
     /// When a head that has begun to come has to be there, and what is wrong if it is not.
@@ -346,10 +407,7 @@ impl Server<'_> {
         if self.streams.open.get() == 0 {
             self.pinged.set(worker.clock.now());
         }
-        let streams_max = config.settings().client.http2_streams_max;
-        if self.streams.open.get() == QUIC_STREAMS_FIRST as usize / 2 && streams_max > QUIC_STREAMS_FIRST {
-            self.link.quic().allow_streams(streams_max);
-        }
+        self.allow_streams(config.settings().client.http2_streams_max);
         let stream = Stream::new(Rc::clone(&self.link), id);
         self.serving.serve(stream, head, request, read);
     }

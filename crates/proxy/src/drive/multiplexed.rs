@@ -2,6 +2,7 @@
 //! the task of a request, and the count of those that are open.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -22,8 +23,8 @@ use crate::io::stream::Stream;
 use crate::io::wakers::remember;
 use crate::io::{h2, h3};
 use crate::limits::{
-    HTTP2_CANCELS_MAX, HTTP2_MALFORMED_STREAMS_MAX, HTTP2_RESET_DELAY, HTTP2_STREAMS_PER_CANCEL,
-    LAST_REQUEST_GRACE,
+    HTTP2_CANCELS_MAX, HTTP2_CANCELS_UNSUSPECTED_MAX, HTTP2_MALFORMED_STREAMS_MAX, HTTP2_RESET_DELAY,
+    HTTP2_STREAMS_PER_CANCEL, LAST_REQUEST_GRACE,
 };
 use crate::request::client::Client;
 use crate::request::conn::Conn;
@@ -126,8 +127,14 @@ impl<'a> Serving<'a> {
         let (worker, conn) = (Rc::clone(self.worker), Rc::clone(&self.conn));
         let (begin, open) = (worker.clock.now(), OpenStream::count(&self.streams));
         let arrived = Arrived { open, worker, conn, stream, head, request, read, begin };
+        let is_suspect = self.streams.is_suspect();
         // In a box of its own, since a task is moved several times until it has its place.
-        reactor::spawn_detached(boxed(|| serve_stream(arrived)));
+        let task = boxed(|| serve_stream(arrived));
+        if is_suspect {
+            reactor::spawn_detached(behind_others(task));
+        } else {
+            reactor::spawn_detached(task);
+        }
     }
 
     /// Counts the streams on which the client broke a rule, of which `seen` have been in all.
@@ -142,6 +149,22 @@ impl<'a> Serving<'a> {
     pub(super) fn is_flood(&self) -> bool {
         self.streams.has_too_many_cancelled() || self.faults.get() > HTTP2_MALFORMED_STREAMS_MAX
     }
+}
+
+/// Runs the task of a request behind all other work of the worker.
+#[cold]
+async fn behind_others(task: impl Future<Output = ()>) {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        reactor::set_late(cx, true);
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+    reactor::late(task).await;
 }
 
 /// A request as it came in on a stream.
@@ -250,7 +273,16 @@ impl Streams {
     }
 
     fn has_too_many_cancelled(&self) -> bool {
-        self.cancelled.get() > HTTP2_CANCELS_MAX + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
+        self.has_cancelled_more_than(HTTP2_CANCELS_MAX)
+    }
+
+    /// Whether the client breaks off so many streams that the next ones run behind the work of others.
+    pub(super) fn is_suspect(&self) -> bool {
+        self.has_cancelled_more_than(HTTP2_CANCELS_UNSUSPECTED_MAX)
+    }
+
+    fn has_cancelled_more_than(&self, count: u64) -> bool {
+        self.cancelled.get() > count + self.ended.get() / HTTP2_STREAMS_PER_CANCEL
     }
 
     pub(super) fn wake_on_change(&self, cx: &Context<'_>) {

@@ -22,7 +22,7 @@ use crate::cache;
 use crate::cache::receive::{self, CacheFill};
 use crate::forward::gone::{client_gone, race};
 use crate::forward::health;
-use crate::forward::retry;
+use crate::forward::retry::{self, Allowance};
 use crate::io::boxed::boxed;
 use crate::io::buffer::Buffer;
 use crate::limits::{INTERIM_RESPONSES_MAX, ROUTE_RESPONSE_HEAD_BYTES_MAX};
@@ -133,7 +133,7 @@ impl Receiver<'_, '_> {
                 self.switch(response, buffer, rest).await
             }
             (101, _) => Err(Fault::sent(Reason::UpstreamBadResponse)),
-            (status, _) if self.is_tried_again(status) => Err(Fault::sent(Reason::UpstreamStatus)),
+            (status, _) if let Some(fault) = self.fault_of_status(status) => Err(fault),
             (500.., _) if cache::is_rescued(self.attempted, response.status) => {
                 Err(Fault::never(Reason::UpstreamStatus))
             }
@@ -158,13 +158,21 @@ impl Receiver<'_, '_> {
         }
     }
 
-    /// Whether another endpoint is asked because of a status. Where none may be asked, the response is the
-    /// client's.
-    fn is_tried_again(&self, status: u16) -> bool {
-        !self.is_last
+    /// The fault that has another endpoint asked because of a status, or the one that the client is told of
+    /// where the bound of the Service's retries is reached. None where the response is the client's.
+    fn fault_of_status(&self, status: u16) -> Option<Fault> {
+        let fault = Fault::sent(Reason::UpstreamStatus);
+        let would_be_tried = !self.is_last
             && self.forward.retry.on.statuses.contains(&status)
-            && retry::may_retry(self.attempted, Fault::sent(Reason::UpstreamStatus), self.forward)
-            && retry::take_retry(self.attempted, self.forward)
+            && retry::may_retry(self.attempted, fault, self.forward);
+        if !would_be_tried {
+            return None;
+        }
+        match retry::take_retry(self.attempted, self.forward) {
+            Allowance::Allowed => Some(fault),
+            Allowance::Spent => None,
+            Allowance::Constrained => Some(Fault::never(Reason::RetryBudget)),
+        }
     }
 
     /// The error page that the client is given instead, if one replaces the response.

@@ -81,26 +81,55 @@ pub(crate) fn may_retry(admitted: &Admitted<'_>, fault: Fault, forward: &Forward
     counts && forward.timeouts.request.is_none_or(is_in_time) && is_repeatable(admitted, forward, fault.retry)
 }
 
-/// Whether the retry budget allows another try after a fault. Because of a status, it has been asked before
-/// the response was given up.
-pub(crate) fn is_within_budget(admitted: &Admitted<'_>, fault: Fault, forward: &Forward) -> bool {
-    fault.reason == Reason::UpstreamStatus || take_retry(admitted, forward)
+/// An answer about one more try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// The try may be made, and is counted.
+    Allowed,
+    /// The route's budget is spent: the failed try is the response.
+    Spent,
+    /// The bound of the Service is reached: the response is 503, as the Gateway API requires.
+    Constrained,
 }
 
-/// Whether the retry budget allows one more try, which is counted then.
-pub(crate) fn take_retry(admitted: &Admitted<'_>, forward: &Forward) -> bool {
-    let Some(overload) = forward.overload.as_deref() else { return true };
-    let (Some(percent), Some(id)) = (overload.retry_budget, admitted.cluster) else { return true };
+/// The reason with which a request ends after a fault although its policy allows another try; none where it
+/// is tried again, which is counted then. Because of a status, the budget has been asked before the response
+/// was given up.
+pub(crate) fn refusal(admitted: &Admitted<'_>, fault: Fault, forward: &Forward) -> Option<Reason> {
+    if fault.reason == Reason::UpstreamStatus {
+        return None;
+    }
+    match take_retry(admitted, forward) {
+        Allowance::Allowed => None,
+        Allowance::Spent => Some(fault.reason),
+        Allowance::Constrained => Some(Reason::RetryBudget),
+    }
+}
+
+/// Whether one more try is allowed, which is counted then. The bound of the Service replaces the route's
+/// budget.
+pub(crate) fn take_retry(admitted: &Admitted<'_>, forward: &Forward) -> Allowance {
+    let Some(id) = admitted.cluster else { return Allowance::Allowed };
     let (cluster, now) = (admitted.cluster_of(id), admitted.worker.clock.now());
     let retries = &cluster.state().retries;
+    match retries.take_shared(now) {
+        None => {}
+        Some(true) => return Allowance::Allowed,
+        Some(false) => {
+            cluster.limits().count_denied_retry();
+            return Allowance::Constrained;
+        }
+    }
+    let Some(overload) = forward.overload.as_deref() else { return Allowance::Allowed };
+    let Some(percent) = overload.retry_budget else { return Allowance::Allowed };
     if !retries.allows(percent, now) {
         cluster.limits().count_denied_retry();
         if overload.mode == Mode::Enforce {
-            return false;
+            return Allowance::Spent;
         }
     }
     retries.note_retry(now);
-    true
+    Allowance::Allowed
 }
 
 #[cfg(test)]
@@ -207,16 +236,18 @@ mod tests {
     #[test]
     fn the_budget_is_spent_and_is_a_limit_where_it_is_enforced() {
         const FREE: usize = 30;
-        for (mode, retry_budget, allows) in
-            [(Mode::Enforce, Some(20), false), (Mode::Watch, Some(20), true), (Mode::Enforce, None, true)]
-        {
+        for (mode, retry_budget, expected) in [
+            (Mode::Enforce, Some(20), Allowance::Spent),
+            (Mode::Watch, Some(20), Allowance::Allowed),
+            (Mode::Enforce, None, Allowance::Allowed),
+        ] {
             let overload = Overload { mode, retry_budget, ..Overload::default() };
             let forward = Forward { overload: Some(Arc::new(overload)), ..forward(TWO) };
             World::of(route_to(TWO)).admitted("GET /", |admitted, _| {
-                assert!((0..FREE).all(|_| take_retry(&admitted, &forward)));
-                assert_eq!(take_retry(&admitted, &forward), allows, "{mode:?}");
+                assert!((0..FREE).all(|_| take_retry(&admitted, &forward) == Allowance::Allowed));
+                assert_eq!(take_retry(&admitted, &forward), expected, "{mode:?}");
                 let by_status = Fault::sent(Reason::UpstreamStatus);
-                assert!(is_within_budget(&admitted, by_status, &forward), "it was counted before");
+                assert_eq!(refusal(&admitted, by_status, &forward), None, "it was counted before");
             });
         }
     }

@@ -170,11 +170,13 @@ async fn tries(
             Ok(Tried::Replaced(page)) => return Ended::Replaced(page),
             Err(fault) => fault,
         };
-        let is_tried_again = (!is_last || failover::has_other_cluster(attempted, forwarding))
-            && retry::may_retry(attempted, fault, forwarding)
-            && retry::is_within_budget(attempted, fault, forwarding);
-        if !is_tried_again {
+        let may_be_tried = (!is_last || failover::has_other_cluster(attempted, forwarding))
+            && retry::may_retry(attempted, fault, forwarding);
+        if !may_be_tried {
             return Ended::Failed(fault.reason);
+        }
+        if let Some(reason) = retry::refusal(attempted, fault, forwarding) {
+            return Ended::Failed(reason);
         }
         if let Err(reason) = retry::back_off(attempted, forwarding).await {
             return Ended::Failed(reason);

@@ -137,9 +137,11 @@ impl Acceptor {
         let worker = Rc::clone(worker);
         let from = Rc::clone(&listener);
         let admitting = Rc::clone(&admit);
-        let accepting = reactor::spawn(async move {
-            accept_each(&worker, &from, local, &*admitting, refuse).await;
-        });
+        let accepting = {
+            let worker = Rc::clone(&worker);
+            async move { accept_each(&worker, &from, local, &*admitting, refuse).await }
+        };
+        let accepting = reactor::spawn(worker.vital.task(accepting));
         Ok(Self { listener, admit, accepting, is_kept })
     }
 

@@ -33,4 +33,5 @@ pub(crate) mod sys;
 pub(crate) mod ticker;
 pub(crate) mod tls;
 pub(crate) mod turn;
+pub(crate) mod vital;
 pub(crate) mod wakers;

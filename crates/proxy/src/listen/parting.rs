@@ -20,6 +20,9 @@ pub(crate) enum Stopping {
     HandedOver(Duration),
     /// The shutdown has begun.
     Now,
+    /// The worker of this number panics, as a test wants it.
+    #[cfg(debug_assertions)]
+    Panic(u32),
 }
 
 /// The time before the shutdown, over which connections are closed.

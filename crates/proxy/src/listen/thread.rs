@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use tokio::sync::{Notify, mpsc, watch};
@@ -13,7 +14,8 @@ use crate::admit::admission;
 use crate::admit::guard::Relief;
 use crate::io::event_loop::EventLoop;
 use crate::io::ticker::Tick;
-use crate::limits::TICKS_PER_SWEEP;
+use crate::limits::{TICK, TICKS_PER_SWEEP};
+use crate::listen::ended::{ReportsEnd, WorkerEnds};
 use crate::listen::listener::{ClosedByWorker, FirstSockets, Listeners};
 use crate::listen::parting::Stopping;
 use crate::replicas::{Announcement, announce, report_checks, tell_stops};
@@ -101,12 +103,16 @@ pub(crate) struct WorkerThread {
     pub(crate) closed: ClosedByWorker,
     /// Notified once per tick.
     pub(crate) ticks: Arc<Tick>,
+    /// Reports the end of the thread.
+    pub(crate) ends: Arc<WorkerEnds>,
     /// Purges for the other replicas, which one of the workers sends.
     pub(crate) announcements: Option<mpsc::Receiver<Announcement>>,
 }
 
 /// Runs a worker to its end.
 pub(crate) fn run(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
+    // Dropped last: the worker's sockets are closed by then.
+    let _report = ReportsEnd { ends: Arc::clone(&thread.ends), worker: thread.acknowledgement.worker };
     if let Some(cpu) = thread.cpu {
         let mut set = CpuSet::new();
         set.set(cpu);
@@ -125,10 +131,12 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
     let generation = first.snapshot.generation;
     let worker = Worker::new(parts, first);
     let listeners = Rc::new(Listeners::with(&worker, thread.sockets, thread.closed)?);
-    let ticking = reactor::spawn(tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks));
-    let attending = reactor::spawn(attend(Rc::clone(&worker)));
-    let announcing = reactor::spawn(announce(Rc::clone(&worker), thread.announcements));
-    let reporting = reactor::spawn(report_checks(Rc::clone(&worker)));
+    let vital = &worker.vital;
+    let ticking = tick(Rc::clone(&worker), Rc::clone(&listeners), thread.ticks);
+    let ticking = reactor::spawn(vital.task(ticking));
+    let attending = reactor::spawn(vital.task(attend(Rc::clone(&worker))));
+    let announcing = reactor::spawn(vital.task(announce(Rc::clone(&worker), thread.announcements)));
+    let reporting = reactor::spawn(vital.task(report_checks(Rc::clone(&worker))));
     listeners.install(&worker);
     let mut checks = worker.pool.board().changes();
     worker.follow_checks();
@@ -146,6 +154,7 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                 worker.follow_checks();
                 thread.acknowledgement.note(generation);
             }
+            () = vital.has_panicked() => panic!("a task that this worker cannot do without has panicked"),
             Ok(()) = checks.changed() => worker.apply_checks(),
             Ok(()) = relief.changed() => worker.relieve(*relief.borrow_and_update()),
             changed = stopping.changed() => match *stopping.borrow_and_update() {
@@ -154,6 +163,10 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
                     listeners.let_go();
                     worker.part_over(time);
                 }
+                #[cfg(debug_assertions)]
+                Stopping::Panic(of) if of == worker.index() => panic!("a worker panics, as a test wants it"),
+                #[cfg(debug_assertions)]
+                Stopping::Panic(_) if changed.is_ok() => {}
                 _ => break,
             },
         }
@@ -170,16 +183,31 @@ async fn serve(thread: WorkerThread, parts: WorkerParts) -> io::Result<()> {
 }
 
 async fn tick(worker: Rc<Worker>, listeners: Rc<Listeners>, ticks: Arc<Tick>) {
+    let mut silence = None;
     for count in 1_u64.. {
-        ticks.wait().await;
-        tick_once(&worker, &listeners, &ticks, count);
+        if let Some(silence) = silence {
+            // An endpoint becomes silent before the next tick.
+            tokio::select! {
+                () = ticks.wait() => {}
+                () = reactor::sleep(silence) => {
+                    worker.clock.update();
+                    worker.attend_checks();
+                    ticks.wait().await;
+                }
+            }
+        } else {
+            ticks.wait().await;
+        }
+        silence = tick_once(&worker, &listeners, &ticks, count);
     }
 }
 
-/// It has a name of its own in a profile: `cargo xtask instructions` leaves it out.
+/// Returns the time after which a checked endpoint is silent, if that is before the next tick. It has a name
+/// of its own in a profile: `cargo xtask instructions` leaves it out.
 #[inline(never)]
-fn tick_once(worker: &Rc<Worker>, listeners: &Listeners, ticks: &Tick, count: u64) {
+fn tick_once(worker: &Rc<Worker>, listeners: &Listeners, ticks: &Tick, count: u64) -> Option<Duration> {
     worker.tick();
+    let silence = worker.attend_checks();
     ticks.seen(worker.clock.now());
     admission::close_wanted(worker);
     tell_stops(worker);
@@ -188,6 +216,7 @@ fn tick_once(worker: &Rc<Worker>, listeners: &Listeners, ticks: &Tick, count: u6
         listeners.retry(worker);
     }
     ticks.note_idle(worker.is_idle());
+    silence.filter(|silence| *silence < TICK)
 }
 
 async fn attend(worker: Rc<Worker>) {

@@ -84,7 +84,8 @@ pub(crate) fn status(reason: Reason) -> u16 {
         | Reason::DescriptorsExhausted
         | Reason::ConcurrencyLimit
         | Reason::QueueTimeout
-        | Reason::QueueFull => 503,
+        | Reason::QueueFull
+        | Reason::RetryBudget => 503,
         Reason::ConnectTimeout
         | Reason::UpstreamReadTimeout
         | Reason::UpstreamSendTimeout

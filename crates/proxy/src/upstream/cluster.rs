@@ -59,6 +59,7 @@ impl Cluster {
     pub(crate) fn new(cluster: &model::Cluster, state: &Rc<ClusterState>, pool: &Pool) -> Self {
         let (protocol, for_tls) = pool.protocols(cluster);
         let since = state.ready_since(cluster, pool.now());
+        state.retries.share(pool.shared_retries(cluster));
         let checks = Checks::of(cluster, pool).map(Box::new);
         let speaking = |protocol: &Protocol, variant| {
             Self::speaking(cluster, protocol, pool, state, checks.as_deref(), variant, since)
@@ -119,16 +120,21 @@ impl Cluster {
     }
 
     /// Has silent endpoints checked, and has those probed whose checks have passed since they were ejected.
-    pub(crate) fn attend_checks(&self, silence: Duration, now: Moment) {
+    /// Returns the time after which another one will have been silent for that long.
+    pub(crate) fn attend_checks(&self, silence: Duration, now: Moment) -> Option<Duration> {
+        let mut next: Option<Duration> = None;
         for member in self.members() {
             let (Some(verdict), record) = (&member.verdict, &member.health.record) else { continue };
-            if record.is_silent_for(silence, now) {
-                verdict.prompt();
+            match record.is_silent_in(silence, now) {
+                None => {}
+                Some(rest) if rest.is_zero() => verdict.prompt(),
+                Some(rest) => next = Some(next.map_or(rest, |next| next.min(rest))),
             }
             if let Some(since) = verdict.passing_since().filter(|_| record.is_ejected()) {
                 record.note_checks_passed(since, now);
             }
         }
+        next
     }
 
     /// Notes that the cluster is part of the configuration, so that its endpoints keep idle connections.

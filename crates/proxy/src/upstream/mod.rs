@@ -20,6 +20,7 @@ pub(crate) mod checks;
 pub(crate) mod cluster;
 mod cluster_state;
 mod connect;
+mod constraints;
 mod error;
 pub(crate) mod exchange;
 pub(crate) mod fault;

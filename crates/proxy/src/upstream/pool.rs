@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use balance::{EndpointLimit, Limited, WorkerShare};
+use balance::{EndpointLimit, Limited, SharedRetries, WorkerShare};
 use clock::{Clock, Moment};
 use model::{AppProtocol, PoolCap, UpstreamConnections};
 use observe::{EndpointCells, PortCells, Registry};
@@ -142,6 +142,11 @@ impl Pool {
         let check = Arc::clone(cluster.health_check.as_ref()?);
         let (protocol, _) = self.protocols(cluster);
         Some(GroupKey { cluster: cluster.name.as_str().into(), protocol, check })
+    }
+
+    /// The bound of the retries of a cluster's Service; none where there is none.
+    pub(crate) fn shared_retries(&self, cluster: &model::Cluster) -> Option<Arc<SharedRetries>> {
+        cluster.retry_constraint.as_ref().map(|constraint| self.shared.constraints.of(constraint))
     }
 
     /// The state of an endpoint, created if it does not exist. It is not for the path of a request.

@@ -9,6 +9,7 @@ use clock::Moment;
 use parking_lot::Mutex;
 
 use super::checks::{Board, HealthNews};
+use super::constraints::Constraints;
 use super::protocol::Target;
 use crate::io::connection::Connection;
 use crate::io::tls::upstream::ConnectorConfigs;
@@ -21,6 +22,8 @@ pub(crate) struct SharedPool {
     pub(crate) connector_configs: ConnectorConfigs,
     /// The verdicts of health checks.
     pub(crate) board: Board,
+    /// The bounds of Services' retries.
+    pub(crate) constraints: Constraints,
 }
 
 /// The idle connections to one endpoint.
@@ -50,6 +53,7 @@ impl SharedPool {
             endpoints: Mutex::default(),
             connector_configs: ConnectorConfigs::default(),
             board: Board::new(news),
+            constraints: Constraints::default(),
         })
     }
 

@@ -43,6 +43,11 @@ impl Worker {
 }
 
 impl WorkerConfig {
+    /// Whether endpoints of some cluster are checked.
+    pub(super) fn has_checks(&self) -> bool {
+        !self.checked.is_empty()
+    }
+
     /// The clusters that are in use and whose endpoints are checked.
     pub(super) fn checked(&self) -> impl Iterator<Item = (usize, &Upstream, &Cluster)> {
         self.checked.iter().filter_map(|&at| {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use balance::{Rollouts, Run};
-use model::{Action, Backends, Rollout};
+use model::Rollout;
 use routing::Snapshot;
 
 /// The runs that a worker has looked up. They are looked up again after a change of the configuration.
@@ -57,11 +57,5 @@ impl RolloutHandles {
 
 /// The plans of all canaries of a configuration.
 pub(crate) fn plans(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<Rollout>> {
-    snapshot.hosts().flat_map(|host| host.routes()).filter_map(|route| match &route.action {
-        Action::Forward(forward) => match &forward.backends {
-            Backends::Canary(canary) => canary.rollout.as_ref(),
-            Backends::One(_) | Backends::Split(_) => None,
-        },
-        Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
-    })
+    snapshot.special_hosts().flat_map(|host| host.rollouts())
 }

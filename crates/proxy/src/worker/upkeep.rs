@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Worker;
 use crate::admit::guard::Relief;
 use crate::limits::{GUARD_KEEP_ALIVE_MAX, HEALTH_CHECK_SILENCE, SHORTAGE_TOLD_INTERVAL};
-use crate::upstream::ClusterLimits;
+use crate::upstream::{Cluster, ClusterLimits};
 
 impl Worker {
     /// Periodic work: deadlines, the log, room for metrics, old connections.
@@ -19,15 +19,15 @@ impl Worker {
             self.recorder.borrow().cache(cache.store().figures());
         }
         self.look_at_limits();
-        self.attend_checks();
         self.abuse.tick();
         self.ease_compression();
         self.handshakes.refill();
     }
 
-    /// Whether there is nothing that needs ticks.
+    /// Whether there is nothing that needs ticks. A request to a checked endpoint that hangs has to be
+    /// noticed soon, and does not say when it begins.
     pub(crate) fn is_idle(&self) -> bool {
-        self.deadlines.are_none() && self.limited.borrow().is_empty()
+        self.deadlines.are_none() && self.limited.borrow().is_empty() && !self.config.borrow().has_checks()
     }
 
     /// Ticks a cluster's limits until they have nothing to do.
@@ -42,12 +42,12 @@ impl Worker {
         self.limited.borrow_mut().extend(busy);
     }
 
-    /// Looks at the endpoints that are checked and have requests.
-    fn attend_checks(&self) {
-        let config = self.config.borrow();
-        for (_, _, cluster) in config.checked() {
-            cluster.attend_checks(HEALTH_CHECK_SILENCE, self.clock.now());
-        }
+    /// Looks at the endpoints that are checked and have requests. Returns the time after which one will have
+    /// been silent for too long; none where none has requests without an answer.
+    pub(crate) fn attend_checks(&self) -> Option<Duration> {
+        let (config, now) = (self.config.borrow(), self.clock.now());
+        let of = |cluster: &Cluster| cluster.attend_checks(HEALTH_CHECK_SILENCE, now);
+        config.checked().filter_map(|(_, _, cluster)| of(cluster)).min()
     }
 
     /// Lowers compression levels while the worker is short of CPU, and raises them again.
@@ -91,5 +91,56 @@ impl Worker {
     /// Time to wait for a request on an idle connection, which may be less than configured.
     pub(crate) fn keep_alive_timeout(&self, configured: Duration) -> Duration {
         if self.relief.get().shortens_keep_alive { configured.min(GUARD_KEEP_ALIVE_MAX) } else { configured }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+
+    use model::{Endpoint, EndpointState, HealthCheck, HealthProbe, Model};
+
+    use super::*;
+    use crate::limits::TICK;
+    use crate::testing::{TWO, World, model, route_to};
+
+    /// A world in which the endpoints of [`TWO`] are checked.
+    fn checked() -> World {
+        let check = HealthCheck {
+            probe: HealthProbe::Connect,
+            interval: Duration::from_secs(5),
+            timeout: Duration::from_secs(1),
+            rise: 2,
+            fall: 2,
+            always: false,
+        };
+        let address = SocketAddr::from(([10, 0, 0, 1], 8080));
+        let cluster = model::Cluster {
+            name: "two".to_owned(),
+            endpoints: vec![Endpoint { address, state: EndpointState::Ready }],
+            health_check: Some(Arc::new(check)),
+            ..model::Cluster::default()
+        };
+        World::new(&Model { clusters: [cluster].into_iter().collect(), ..model([route_to(TWO)]) })
+    }
+
+    #[test]
+    fn a_hang_is_noticed_when_the_silence_is_too_long_and_not_at_the_next_tick() {
+        assert!(World::of(route_to(TWO)).worker.is_idle());
+        let world = checked();
+        assert!(!world.worker.is_idle(), "ten ticks a second for requests that may hang");
+        world.admitted("GET /", |admitted, _| {
+            let worker = admitted.worker;
+            let record = &admitted.cluster_of(TWO).members()[0].health.record;
+            assert_eq!(worker.attend_checks(), None);
+            record.note_sent(worker.clock.now());
+            assert_eq!(worker.attend_checks(), Some(HEALTH_CHECK_SILENCE));
+            worker.clock.advance(2 * TICK);
+            let rest = worker.attend_checks().unwrap();
+            assert_eq!(rest + 2 * TICK, HEALTH_CHECK_SILENCE);
+            worker.clock.advance(rest);
+            assert_eq!(worker.attend_checks(), None, "its check has been prompted");
+        });
     }
 }

@@ -98,7 +98,7 @@ fn bytes_that_are_passed_on_are_told() {
         let stream = TlsStream { is_terminated, backends, labels: model::Labels::default() };
         let tls = HostTls { stream: Some(Arc::new(stream)), ..HostTls::default() };
         let any = Host { name: HostName::Any, tls: Arc::new(tls), routes: Vec::new(), ..host("any.test") };
-        let protocol_of = Protocol::Https(Arc::new(vec![Arc::new(any)]));
+        let protocol_of = Protocol::Https(Arc::new(vec![Arc::new(any)].into()));
         let listeners = vec![Listener { address: None, port: 443, protocol: protocol_of }];
         let model = Model { listeners, ..serving(|_| ()) };
         for name in [Some("web.test"), None] {

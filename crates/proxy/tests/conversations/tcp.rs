@@ -7,7 +7,7 @@ use model::{Backend, Backends, ClusterId, ListenAddresses, Model, Split, Transpo
 use testkit::{Connection, Ending, PATIENCE, Refusing, Upstream};
 use wire::proxy_protocol::{Addresses, Carrier, write_v2};
 
-use crate::world::{World, await_that, cluster, stream, tcp_service};
+use crate::world::{BRIEF, World, await_that, cluster, stream, tcp_service};
 
 const CONNECTIONS: &str = "forebay_stream_connections_total";
 const ACTIVE: &str = "forebay_stream_connections";
@@ -203,7 +203,7 @@ fn what_was_said_before_the_end_arrives() {
 #[test]
 fn a_connection_on_which_nothing_passes_is_closed() {
     let upstream = Upstream::new();
-    let idle = |model: &mut Model| model.settings.stream.idle_timeout = Duration::from_millis(200);
+    let idle = |model: &mut Model| model.settings.stream.idle_timeout = BRIEF;
     let world = World::tcp(&[upstream.address()], idle);
     let (mut client, mut peer) = connected(&world, &upstream);
     client.send("ping");

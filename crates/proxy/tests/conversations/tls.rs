@@ -45,7 +45,7 @@ fn invalid() -> Backends {
 
 fn serving(upstream: &Upstream, hosts: Vec<Arc<Host>>) -> World {
     World::http(&[upstream.address()], |model| {
-        let protocol = Protocol::Https(Arc::new(hosts));
+        let protocol = Protocol::Https(Arc::new(hosts.into()));
         model.listeners.push(Listener { address: None, port: 0, protocol });
     })
 }
@@ -137,7 +137,7 @@ fn streams_are_shared_by_weights() {
         HostTls { certificate: Some(certificate), stream: Some(to(true, backends)), ..HostTls::default() };
     let world = World::http(&[first.address()], |model| {
         model.clusters.insert(ClusterId(1), Arc::new(cluster(&[second.address()])));
-        let protocol = Protocol::Https(Arc::new(vec![named(exact("ours.test"), tls, Vec::new())]));
+        let protocol = Protocol::Https(Arc::new(vec![named(exact("ours.test"), tls, Vec::new())].into()));
         model.listeners.push(Listener { address: None, port: 0, protocol });
     });
     for _ in 0..5 {

@@ -20,6 +20,9 @@ use proxy::{Budget, Observer, Options, Proxy};
 use routing::{Snapshot, compile};
 use testkit::{Connection, Metrics, PATIENCE, Port};
 
+/// A timeout that ends in a test. Before it ends, the test's thread does its own part, on a busy machine too.
+pub(crate) const BRIEF: Duration = Duration::from_secs(1);
+
 /// A running proxy with one service.
 pub(crate) struct World {
     proxy: Option<Proxy>,
@@ -107,6 +110,7 @@ impl World {
             fallback_certificate: None,
             rollouts: Arc::default(),
             health_news: Arc::default(),
+            worker_ends: Arc::default(),
             handed: Arc::default(),
             hostname: "test".to_owned(),
         };
@@ -254,7 +258,7 @@ pub(crate) fn cluster(endpoints: &[SocketAddr]) -> Cluster {
 
 /// Listens for HTTP at a port, for one host.
 pub(crate) fn http(port: u16, host: Host) -> Listener {
-    Listener { address: None, port, protocol: Protocol::Http(Arc::new(vec![Arc::new(host)])) }
+    Listener { address: None, port, protocol: Protocol::Http(Arc::new(vec![Arc::new(host)].into())) }
 }
 
 /// A host whose only route forwards to the cluster.
@@ -312,7 +316,10 @@ pub(crate) fn tcp_service(model: &mut Model, change: impl FnOnce(&mut Stream)) {
 /// Changes the only host of the first listener, which is one of HTTP.
 pub(crate) fn web(model: &mut Model, change: impl FnOnce(&mut Host)) {
     let Protocol::Http(hosts) = &mut model.listeners[0].protocol else { panic!("not HTTP") };
-    change(Arc::make_mut(&mut Arc::make_mut(hosts)[0]));
+    let hosts = Arc::make_mut(hosts);
+    let mut host = Host::clone(hosts.get(0).expect("the only host"));
+    change(&mut host);
+    hosts.replace(0, Arc::new(host));
 }
 
 struct Shared(Arc<Mutex<Vec<u8>>>);

@@ -45,7 +45,7 @@ pub(crate) fn compile(input: &[u8]) {
         listeners: vec![Listener {
             address: None,
             port: HTTP.port,
-            protocol: Protocol::Http(Arc::new(hosts)),
+            protocol: Protocol::Http(Arc::new(hosts.into())),
         }],
         ..Model::default()
     });

@@ -54,6 +54,11 @@ impl Budget {
         self.add(FRAMES_PER_DATA);
     }
 
+    /// Whether more than half of the frames that may come at once have come.
+    pub(crate) fn is_low(&self) -> bool {
+        self.frames < BURST_FRAMES / 2
+    }
+
     /// Takes a useless frame from the budget. Returns false where it is used up.
     pub(crate) fn spend(&mut self, now: Duration) -> bool {
         if self.frames == 0 {

@@ -190,6 +190,12 @@ impl Connection {
         self.peer.unwrap_or_default()
     }
 
+    /// Whether the peer has sent more than half of the frames without a use, or of the instructions, with
+    /// which its connection ends.
+    pub fn is_costly(&self) -> bool {
+        self.budget.is_low() || self.instruction_budget.is_low()
+    }
+
     /// Adds the useless frames that may accompany a request.
     pub fn note_request(&mut self) {
         self.budget.note_request();

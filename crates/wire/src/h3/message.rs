@@ -240,6 +240,10 @@ impl Message {
         self.phase = Phase::Content;
         match read {
             Ok(priority) => {
+                // RFC 9114 section 4.3.1. HTTP/1 and HTTP/2 have no such rule.
+                if request.fields.find(Known::Host).is_some_and(|host| host.value(head).is_empty()) {
+                    return Err(Fault::of_stream(Code::MESSAGE_ERROR));
+                }
                 self.expected = request.fields.content_length;
                 Ok(Opened { head: Ok(()), priority })
             }

@@ -28,6 +28,12 @@
     - tlsroutes/status
     - udproutes/status
   verbs: [patch]
+- apiGroups: [gateway.networking.x-k8s.io]
+  resources: [xbackendtrafficpolicies]
+  verbs: [get, list, watch]
+- apiGroups: [gateway.networking.x-k8s.io]
+  resources: [xbackendtrafficpolicies/status]
+  verbs: [patch]
 - apiGroups: [forebay.io]
   resources: [forebaypolicies]
   verbs: [get, list, watch]

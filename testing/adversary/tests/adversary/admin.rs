@@ -166,7 +166,7 @@ fn peers_that_are_allowed(run: &Run) {
 
 /// A connection without a request ends after some ten seconds.
 fn idle_connections_end(_: &Run) {
-    const LONGEST_LIFE: Duration = Duration::from_secs(14);
+    const LONGEST_LIFE: Duration = Duration::from_secs(40);
     let (setup, _files) = webhook(binary::setup());
     let forebay = setup.start();
     let admin = || Connection::to(forebay.admin_address());

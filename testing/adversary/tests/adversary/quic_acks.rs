@@ -5,12 +5,12 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use adversary::endpoint::Endpoint;
 use adversary::{Attack, Case, Run, binary};
 use quinn_proto::{ConnectionError, TransportErrorCode};
-use testkit::Forebay;
+use testkit::{Forebay, PATIENCE};
 
 use crate::measure::quic::{Client, Way, client_config};
 
@@ -18,8 +18,6 @@ pub(crate) const ATTACKS: &[Attack] = &[Attack { name: "quic-optimistic-acks", c
 
 /// A response of a thousand packets.
 const BYTES: usize = 1 << 20;
-/// Time after which a connection is taken to have no end.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn play(run: &Run) {
     let endpoint = Endpoint::serving(answer);

@@ -79,7 +79,7 @@ impl<'a> Release<'a> {
         release
     }
 
-    fn upgrade(&self, settings: &[&str]) {
+    pub(crate) fn upgrade(&self, settings: &[&str]) {
         self.run("upgrade", settings);
     }
 
@@ -180,12 +180,11 @@ fn the_manifests_pass_the_restricted_pod_security_standard() {
     kubectl(&arguments, &here);
 }
 
-#[test]
-fn forebay_serves_as_the_chart_installs_it() {
-    let space = Space::new("chart");
-    deploy_payload(&space, "web", 1, &json!({}));
+/// Has a Service serve a host, with a certificate of the authority that is returned.
+pub(crate) fn serve_over_tls(space: &Space, host: &str) -> Authority {
+    deploy_payload(space, "web", 1, &json!({}));
     let authority = Authority::new("chart");
-    let certificate = authority.server(&["chart.test"]);
+    let certificate = authority.server(&[host]);
     space.apply(
         "Secret",
         "tls",
@@ -194,18 +193,17 @@ fn forebay_serves_as_the_chart_installs_it() {
             "stringData": {"tls.crt": certificate.chain_pem(), "tls.key": certificate.key_pem()},
         }),
     );
-    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
-    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
-    space.apply(
-        "Ingress",
-        "web",
-        json!({"spec": {
-            "ingressClassName": space.name,
-            "tls": [{"hosts": ["chart.test"], "secretName": "tls"}],
-            "rules": [{"host": "chart.test", "http": {"paths": [path]}}],
-        }}),
-    );
+    let mut ingress = space.ingress(host, "web");
+    ingress["spec"]["tls"] = json!([{"hosts": [host], "secretName": "tls"}]);
+    space.apply("Ingress", "web", ingress);
     space.await_rollout("web");
+    authority
+}
+
+#[test]
+fn forebay_serves_as_the_chart_installs_it() {
+    let space = Space::new("chart");
+    let authority = serve_over_tls(&space, "chart.test");
     let release = Release::install(&space, &["controller.config.ssl-redirect=false"]);
     let pod = release.pod();
     await_that("the route", || Connection::to(address(&pod, 80)).get("chart.test", "/1k").status == 200);

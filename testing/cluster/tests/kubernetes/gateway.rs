@@ -22,7 +22,7 @@ pub(crate) fn install_kinds(api: &Cluster) {
     install(api, &cluster::gateway_crds("standard").expect("the CRDs"));
 }
 
-/// Definitions of kinds, once they can be used.
+/// The definitions of kinds in a file, or in the files of a folder, once they can be used.
 pub(crate) fn install(api: &Cluster, folder: &Path) {
     let kubectl = |arguments: &[&str]| {
         let kubeconfig = format!("--kubeconfig={}", api.kubeconfig().display());
@@ -173,4 +173,45 @@ fn a_port_that_another_has_is_programmed_once_it_is_free() {
     await_gateway(&space, "Programmed", "True", "Programmed");
     await_listener(0, ("True", "Programmed"));
     drop(forebay);
+}
+
+/// The definition of the kind is in the experimental channel alone. It may be added to those of the standard
+/// one, since its API group is another.
+#[test]
+fn a_policy_for_a_service_takes_effect_and_says_so() {
+    let api = api();
+    let space = Space::within(&api.kubeconfig(), "traffic");
+    let one = saying("one");
+    space.serve("web", one.address());
+    install_kinds(&api);
+    let forebay = start(&space);
+    route(&space, &json!({"name": "web", "port": 80}));
+    await_answer(&forebay, "a.test", 200, "one");
+    let cookie = || forebay.client().get("a.test", "/").header("set-cookie");
+    assert_eq!(cookie(), None);
+    let definitions = cluster::gateway_crds("experimental").expect("the CRDs");
+    install(&api, &definitions.join("gateway.networking.x-k8s.io_xbackendtrafficpolicies.yaml"));
+    let policy = |session: Value| {
+        let target = json!({"group": "", "kind": "Service", "name": "web"});
+        json!({"spec": {"targetRefs": [target], "sessionPersistence": session, "retryConstraint": {}}})
+    };
+    let session = json!({"sessionName": "kept"});
+    space.apply("XBackendTrafficPolicy", "web", policy(session.clone()));
+    await_that("the cookie", || cookie().is_some_and(|cookie| cookie.starts_with("kept=")));
+    let await_policy = |name: &str, status: &str, reason: &str| {
+        await_that(&format!("policy {name} to be Accepted {status} ({reason})"), || {
+            let policy = space.find("XBackendTrafficPolicy", name).expect("it is there");
+            let ancestor = &policy["status"]["ancestors"][0];
+            let told = condition(&policy, ancestor, "Accepted");
+            ancestor["ancestorRef"]["kind"] == "Gateway"
+                && told.is_some_and(|told| told == (status.to_owned(), reason.to_owned()))
+        });
+    };
+    await_policy("web", "True", "Accepted");
+    space.apply("XBackendTrafficPolicy", "younger", policy(session));
+    await_policy("younger", "False", "Conflicted");
+    space.delete("XBackendTrafficPolicy", "web");
+    await_policy("younger", "True", "Accepted");
+    space.delete("XBackendTrafficPolicy", "younger");
+    await_that("the cookie to be gone", || cookie().is_none());
 }

@@ -9,6 +9,7 @@ mod chart;
 mod check;
 mod explain;
 mod gateway;
+mod helm_upgrade;
 mod kubectl;
 mod namespaces;
 mod pods;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::de::{list, nullable};
 use super::super::{At, Map, Metadata};
-use super::open::{AddressType, FromNamespaces, Protocol, TlsMode, ValidationMode};
+use super::open::{AddressType, FilterType, FromNamespaces, Protocol, TlsMode, ValidationMode};
 use super::references::ObjectReference;
 use super::selector::LabelSelector;
 
@@ -59,6 +59,25 @@ pub struct Listener {
     /// Routes that may be attached; none for routes of the same namespace.
     #[serde(default, deserialize_with = "nullable")]
     pub allowed_routes: AllowedRoutes,
+    /// Filters of requests before a route is chosen, since version 1.7.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filters: Option<ListenerFilters>,
+}
+
+/// Filters of a [`Listener`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ListenerFilters {
+    /// Filters of requests, in order.
+    #[serde(default, deserialize_with = "list")]
+    pub requests: Vec<ListenerFilter>,
+}
+
+/// A filter of a [`Listener`], as far as it is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct ListenerFilter {
+    /// The type of the filter.
+    #[serde(rename = "type")]
+    pub kind: FilterType,
 }
 
 /// TLS of a [`Listener`].
@@ -136,6 +155,9 @@ pub struct GatewayAddress {
     /// The address; none for any address of this type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Whence the address can be reached, since version 1.7; none or empty for the usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routability: Option<Box<str>>,
 }
 
 /// Metadata and parameters for the infrastructure of a [`Gateway`].

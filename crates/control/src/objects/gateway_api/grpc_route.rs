@@ -4,9 +4,10 @@ use super::super::de::list;
 use super::super::{At, Metadata};
 use super::backend_ref::BackendRef;
 use super::filter::Filter;
-use super::http_route::{SessionPersistence, ValueMatch};
+use super::http_route::ValueMatch;
 use super::open::ValueMatchType;
 use super::references::ParentReference;
+use super::session::SessionPersistence;
 
 /// A route for gRPC requests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

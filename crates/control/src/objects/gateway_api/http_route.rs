@@ -6,8 +6,9 @@ use super::super::de::list;
 use super::super::{At, Metadata};
 use super::backend_ref::BackendRef;
 use super::filter::Filter;
-use super::open::{CookieLifetime, PathMatchType, SessionType, ValueMatchType};
+use super::open::{PathMatchType, ValueMatchType};
 use super::references::ParentReference;
+use super::session::SessionPersistence;
 
 /// A route for HTTP requests.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -126,31 +127,4 @@ pub struct Retry {
     /// Least time between two tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Box<str>>,
-}
-
-/// Session persistence, which keeps a client's requests at one endpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SessionPersistence {
-    /// Name of the cookie or header.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_name: Option<Box<str>>,
-    /// Longest duration of a session.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub absolute_timeout: Option<Box<str>>,
-    /// The place where the client keeps the session.
-    #[serde(default, rename = "type")]
-    pub kind: SessionType,
-    /// Settings of the cookie.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cookie_config: Option<CookieConfig>,
-}
-
-/// The cookie of a session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CookieConfig {
-    /// Lifetime of the cookie.
-    #[serde(default)]
-    pub lifetime_type: CookieLifetime,
 }

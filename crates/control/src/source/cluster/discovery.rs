@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use super::watch::Trouble;
 use crate::objects::forebay_policy;
-use crate::objects::gateway_api::GROUP;
+use crate::objects::gateway_api::{EXPERIMENTAL_GROUP, GROUP};
 
 /// Time between two requests.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -29,8 +29,9 @@ const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The API groups, each with the versions that can be read, the best first.
-const GROUPS: [(&str, &[&str]); 2] = [
+const GROUPS: [(&str, &[&str]); 3] = [
     (GROUP, &["v1", "v1beta1", "v1alpha3", "v1alpha2"]),
+    (EXPERIMENTAL_GROUP, &["v1alpha1"]),
     (forebay_policy::GROUP, &[forebay_policy::VERSION]),
 ];
 

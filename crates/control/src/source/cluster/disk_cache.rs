@@ -98,6 +98,9 @@ fn write(file: &mut impl Write, object: &Object) -> io::Result<()> {
         Object::UdpRoute(it) => line!(it, "gateway.networking.k8s.io/v1", "UDPRoute"),
         Object::ReferenceGrant(it) => line!(it, "gateway.networking.k8s.io/v1", "ReferenceGrant"),
         Object::ForebayPolicy(it) => line!(it, "forebay.io/v1alpha1", "ForebayPolicy"),
+        Object::XBackendTrafficPolicy(it) => {
+            line!(it, "gateway.networking.x-k8s.io/v1alpha1", "XBackendTrafficPolicy")
+        }
         Object::BackendTlsPolicy(it) => line!(it, "gateway.networking.k8s.io/v1", "BackendTLSPolicy"),
     }?;
     file.write_all(b"\n---\n")

@@ -12,7 +12,7 @@ use super::watch::{Trouble, Watch};
 use super::{Cluster, Scope};
 use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
-    TlsRoute, UdpRoute,
+    TlsRoute, UdpRoute, XBackendTrafficPolicy,
 };
 use crate::objects::{ForebayPolicy, Namespace, Resource};
 use crate::options::Options;
@@ -44,7 +44,7 @@ fn watch(plural: &str, version: &'static str, namespace: Option<&str>) -> Option
             }
         };
     }
-    known!(GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute ReferenceGrant BackendTlsPolicy ForebayPolicy)
+    known!(GatewayClass Gateway ListenerSet HttpRoute GrpcRoute TlsRoute TcpRoute UdpRoute ReferenceGrant BackendTlsPolicy XBackendTrafficPolicy ForebayPolicy)
 }
 
 impl Cluster {
@@ -136,7 +136,7 @@ impl Cluster {
 
 /// Whether objects of this kind exist only for the Gateway API.
 pub(super) fn is_optional(kind: &str) -> bool {
-    const KINDS: [&str; 11] = [
+    const KINDS: [&str; 12] = [
         GatewayClass::KIND,
         Gateway::KIND,
         ListenerSet::KIND,
@@ -147,6 +147,7 @@ pub(super) fn is_optional(kind: &str) -> bool {
         UdpRoute::KIND,
         ReferenceGrant::KIND,
         BackendTlsPolicy::KIND,
+        XBackendTrafficPolicy::KIND,
         ForebayPolicy::KIND,
     ];
     KINDS.contains(&kind)

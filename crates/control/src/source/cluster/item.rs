@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::names::NsName;
 use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
-    TlsRoute, UdpRoute,
+    TlsRoute, UdpRoute, XBackendTrafficPolicy,
 };
 use crate::objects::{
     ConfigMap, EndpointSlice, ForebayPolicy, Ingress, IngressClass, Namespace, Object, Origin, Resource,
@@ -62,6 +62,7 @@ watched! {
     UdpRoute "gateway.networking.k8s.io" "udproutes";
     ReferenceGrant "gateway.networking.k8s.io" "referencegrants";
     BackendTlsPolicy "gateway.networking.k8s.io" "backendtlspolicies";
+    XBackendTrafficPolicy "gateway.networking.x-k8s.io" "xbackendtrafficpolicies";
     ForebayPolicy "forebay.io" "forebaypolicies";
 }
 

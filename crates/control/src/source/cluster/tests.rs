@@ -11,7 +11,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::client::Versions;
-use crate::objects::gateway_api::{Gateway, GatewayClass};
+use crate::objects::gateway_api::{Gateway, GatewayClass, XBackendTrafficPolicy};
 use crate::objects::{EndpointSlice, ForebayPolicy, Service};
 
 /// A cluster whose watch events the test makes: its API server never answers.
@@ -67,6 +67,9 @@ impl FakeCluster {
             ConfigMap::KIND => serde_json::from_value::<Item<ConfigMap>>(object.clone()).unwrap().thing(),
             ForebayPolicy::KIND => {
                 serde_json::from_value::<Item<ForebayPolicy>>(object.clone()).unwrap().thing()
+            }
+            XBackendTrafficPolicy::KIND => {
+                serde_json::from_value::<Item<XBackendTrafficPolicy>>(object.clone()).unwrap().thing()
             }
             Namespace::KIND => serde_json::from_value::<Item<Namespace>>(object.clone()).unwrap().thing(),
             "GatewayClass" => serde_json::from_value::<Item<GatewayClass>>(object.clone()).unwrap().thing(),

@@ -59,18 +59,20 @@ const FEATURES: [&str; 52] = [
     "UDPRoute",
 ];
 
-/// The features of the specification's next release, as far as they are known.
-const NEXT_FEATURES: [&str; 4] = [
-    "GRPCRouteRequestHeaderModifier",
-    "HTTPRouteBackendRequestRedirect",
-    "HTTPRouteBackendURLRewrite",
-    "HTTPRouteDirectResponse",
-];
+/// The features that version 1.7 of the specification has beyond these.
+const NEXT_FEATURES: [&str; 3] =
+    ["GRPCRouteRequestHeaderModifier", "HTTPRouteBackendURLRewrite", "HTTPRouteRetryCodes"];
+
+/// The features that it no longer has.
+const PAST_FEATURES: [&str; 2] = ["HTTPRouteRetry", "HTTPRouteRetryBackendTimeout"];
 
 /// The features for CRDs of a release, which may be newer than the newest known one.
 pub(super) fn supported(is_newer: bool) -> Vec<&'static str> {
-    let next = NEXT_FEATURES.into_iter().filter(|_| is_newer);
-    let mut names: Vec<_> = FEATURES.into_iter().chain(next).collect();
+    if !is_newer {
+        return FEATURES.to_vec();
+    }
+    let kept = FEATURES.into_iter().filter(|name| !PAST_FEATURES.contains(name));
+    let mut names: Vec<_> = kept.chain(NEXT_FEATURES).collect();
     names.sort_unstable();
     names
 }
@@ -83,6 +85,6 @@ mod tests {
     fn they_are_sorted() {
         assert!(FEATURES.is_sorted() && supported(true).is_sorted());
         assert_eq!(supported(false), FEATURES);
-        assert_eq!(supported(true).len(), FEATURES.len() + NEXT_FEATURES.len());
+        assert_eq!(supported(true).len(), FEATURES.len() + NEXT_FEATURES.len() - PAST_FEATURES.len());
     }
 }

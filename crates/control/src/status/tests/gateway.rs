@@ -226,20 +226,26 @@ async fn a_kind_that_the_server_has_no_more_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_says_what_becomes_of_its_targets() {
+    says_what_becomes_of_it("ForebayPolicy", "forebay.io", "forebaypolicies").await;
+    let group = "gateway.networking.x-k8s.io";
+    says_what_becomes_of_it("XBackendTrafficPolicy", group, "xbackendtrafficpolicies").await;
+}
+
+async fn says_what_becomes_of_it(kind: &'static str, group: &str, plural: &str) {
     let lab = Lab::with_gateways();
-    lab.api.versions.set("ForebayPolicy", Some("v1alpha1"));
-    let path = "/apis/forebay.io/v1alpha1/namespaces/apps/forebaypolicies/web";
+    lab.api.versions.set(kind, Some("v1alpha1"));
+    let path = &*format!("/apis/{group}/v1alpha1/namespaces/apps/{plural}/web");
     lab.api.put(path, json!({"metadata": {"namespace": "apps", "uid": "uid-web"}}));
     let keeper = lab.spawn("a", given("192.0.2.1"));
     let ancestor_ref =
         ParentReference { kind: Some("HTTPRoute".into()), name: "web".into(), ..ParentReference::default() };
     let conflicted = Condition::no("Accepted", "Conflicted", "an older one says so");
     let policy = PolicyStatus {
-        subject: subject("ForebayPolicy", "apps", "web", 3),
+        subject: subject(kind, "apps", "web", 3),
         ancestors: vec![AncestorStatus { ancestor_ref, conditions: vec![conflicted] }],
     };
     lab.report(GatewayReport { policies: vec![Arc::new(policy)], ..GatewayReport::default() });
-    until(SECOND, || lab.api.count(&Method::PATCH, "/forebaypolicies/") == 1).await;
+    until(SECOND, || lab.api.count(&Method::PATCH, &format!("/{plural}/")) == 1).await;
     let ancestor = lab.api.get(path).unwrap()["status"]["ancestors"][0].clone();
     assert_eq!(ancestor["ancestorRef"], json!({"kind": "HTTPRoute", "name": "web"}));
     assert_eq!(ancestor["controllerName"], CONTROLLER);

@@ -146,7 +146,7 @@ async fn notices_about_endpoints_become_events_of_their_service() {
     let keeper = lab.spawn_beside("a", given("192.0.2.1"), beside);
     until(5 * SECOND, || lab.patches() == 1).await;
     lab.programmed.send_replace(Some(Arc::new(Translation {
-        ingresses: Arc::new(vec![lab.served("web")]),
+        ingresses: Arc::new(vec![lab.served("web")].into()),
         checked_services: [(NsName::new("apps", "shop"), "uid-shop".to_owned())].into(),
         ..Translation::default()
     })));

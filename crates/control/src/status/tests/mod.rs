@@ -7,6 +7,7 @@ mod kept;
 use std::slice::from_ref;
 
 use http::Method;
+use model::List;
 use observe::MetricsOptions;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -68,7 +69,7 @@ impl Lab {
         let ingresses: Vec<_> = names.iter().map(|name| self.served(name)).collect();
         self.programmed.send_replace(Some(Arc::new(Translation {
             problems,
-            ingresses: ingresses.into(),
+            ingresses: Arc::new(ingresses.into()),
             ..Translation::default()
         })));
     }
@@ -191,6 +192,32 @@ async fn one_ingress_that_fails_does_not_stop_the_others() {
     assert_eq!(lab.patches(), tries, "that one is gone is known, and that one is denied");
     until(120 * SECOND, || lab.status("denied") == json!([{"hostname": "lb.example"}])).await;
     assert_eq!(lab.patches(), tries + 2);
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_ingresses_the_changed_one_is_written() {
+    let lab = Lab::new();
+    let names: Vec<_> = (0..600).map(|n| format!("i{n}")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let keeper = lab.spawn("a", StatusOptions { leader_election: false, ..given("192.0.2.1") });
+    lab.serve(&names);
+    until(120 * SECOND, || lab.patches() == 600).await;
+    let program = |list: &List<_>| {
+        let ingresses = Arc::new(list.clone());
+        lab.programmed.send_replace(Some(Arc::new(Translation { ingresses, ..Translation::default() })));
+    };
+    let mut list: List<_> = names.iter().map(|name| lab.served(name)).collect();
+    program(&list);
+    sleep(SECOND).await;
+    assert_eq!(lab.patches(), 600, "the watch has told of all writes");
+    lab.api.put(&ingress_path("i7"), json!({"metadata": {"namespace": "apps", "uid": "uid-i7"}}));
+    list.replace(7, lab.served("i7"));
+    program(&list);
+    until(SECOND, || lab.patches() == 601).await;
+    assert_eq!(lab.status("i7"), json!([{"ip": "192.0.2.1"}]));
+    sleep(150 * SECOND).await;
+    assert_eq!(lab.patches(), 601, "a pass over all Ingresses finds nothing to write");
     keeper.stop().await;
 }
 

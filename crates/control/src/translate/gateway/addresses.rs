@@ -85,6 +85,11 @@ fn is_given(ip: IpAddr, options: &Options) -> bool {
 fn asked(gateway: &Gateway, options: &Options) -> Assigned {
     let mut assigned = Assigned::default();
     for address in gateway.spec.addresses.iter().map(|address| &address.value) {
+        if let Some(routability) = address.routability.as_deref().filter(|text| !text.is_empty()) {
+            let message = format!("addresses of routability {routability} are not supported");
+            assigned.unsupported = Some(Fault::new("UnsupportedAddress", message));
+            continue;
+        }
         let Some(value) = address.value.as_deref().filter(|value| !value.is_empty()) else { continue };
         if address.kind != AddressType::IPAddress {
             let message = format!("addresses of type {} are not supported", address.kind.as_str());

@@ -13,6 +13,7 @@ use super::conditions::Fault;
 use super::grants::{self, Referrer};
 use super::kinds::RouteKind;
 use super::policies::Policies;
+use super::traffic::TrafficPolicies;
 use crate::names::{NsName, PortRef};
 use crate::objects::gateway_api::{BackendRef, GROUP, ObjectReference};
 use crate::objects::{At, Resource, Service};
@@ -26,12 +27,15 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     pub(super) inputs: &'m Inputs<'a>,
     pub(super) clusters: &'m mut ClusterQueries<'c, 'a>,
     pub(super) policies: &'m Policies,
+    pub(super) traffic: &'m TrafficPolicies,
     /// The Secret with the client certificate for backends.
     pub(super) client_certificate: Option<&'m NsName>,
     pub(super) kind: RouteKind,
     pub(super) namespace: &'m str,
     /// The health check that policies request for the endpoints of the present rule.
     pub(super) health: Option<HealthDraft>,
+    /// The effects of policies of Services on the present rule.
+    pub(super) by_policies: ByPolicies,
     /// The answers of policies in filters of backends.
     pub(super) answers: &'m [(NsName, Option<DirectResponse>)],
     /// The faults of references; the first is reported.
@@ -40,18 +44,36 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     pub(super) services: Vec<NsName>,
 }
 
+/// Whose requests a cluster gets.
+#[derive(Clone, Copy)]
+pub(super) enum Asker<'s> {
+    /// Requests of clients, with the session persistence of their rule.
+    Clients(Option<&'s Arc<Affinity>>),
+    /// Questions about requests, and copies of them. Connections and datagrams have no such settings either.
+    Forebay,
+}
+
+/// The effects of policies of Services on the requests of a rule.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ByPolicies {
+    /// Clients are kept at endpoints.
+    pub(super) keep_sessions: bool,
+    /// Retries are bound by the requests of the Service.
+    pub(super) bound_retries: bool,
+}
+
 impl BackendFinder<'_, '_, '_> {
     /// The backends of a rule; none if no backend has a share.
     pub(super) fn backends(
         &mut self,
         references: &[At<BackendRef>],
-        affinity: Option<&Arc<Affinity>>,
+        asker: Asker<'_>,
         mut filters: impl FnMut(&mut Self, &BackendRef) -> Result<Option<Arc<model::BackendFilters>>, ()>,
     ) -> Option<Backends> {
         let mut backends = Vec::with_capacity(references.len());
         for reference in references.iter().map(|reference| &reference.value) {
             let weight = reference.weight.unwrap_or(1);
-            let found = self.cluster(&reference.object(), affinity);
+            let found = self.cluster(&reference.object(), asker);
             let filters = filters(self, reference);
             backends.push(match (found, filters) {
                 (Some(cluster), Ok(filters)) => {
@@ -74,26 +96,17 @@ impl BackendFinder<'_, '_, '_> {
     }
 
     /// The cluster of a reference. Its fault is recorded.
-    pub(super) fn cluster(
-        &mut self,
-        reference: &ObjectReference,
-        affinity: Option<&Arc<Affinity>>,
-    ) -> Option<ClusterId> {
-        self.record(reference, affinity, self.kind == RouteKind::Grpc)
+    fn cluster(&mut self, reference: &ObjectReference, asker: Asker<'_>) -> Option<ClusterId> {
+        self.record(reference, asker, self.kind == RouteKind::Grpc)
     }
 
     /// The cluster of a service that decides about requests. Its fault is recorded.
     pub(super) fn decider(&mut self, reference: &ObjectReference, is_grpc: bool) -> Option<ClusterId> {
-        self.record(reference, None, is_grpc)
+        self.record(reference, Asker::Forebay, is_grpc)
     }
 
-    fn record(
-        &mut self,
-        reference: &ObjectReference,
-        affinity: Option<&Arc<Affinity>>,
-        is_grpc: bool,
-    ) -> Option<ClusterId> {
-        match self.find(reference, affinity, is_grpc) {
+    fn record(&mut self, reference: &ObjectReference, asker: Asker<'_>, is_grpc: bool) -> Option<ClusterId> {
+        match self.find(reference, asker, is_grpc) {
             Ok(cluster) => Some(cluster),
             Err(fault) => {
                 self.faults.push(fault);
@@ -105,7 +118,7 @@ impl BackendFinder<'_, '_, '_> {
     /// The cluster of a reference that gets no requests of the rule's clients, and no health checks.
     pub(super) fn unchecked_cluster(&mut self, reference: &ObjectReference) -> Option<ClusterId> {
         let health = self.health.take();
-        let cluster = self.cluster(reference, None);
+        let cluster = self.cluster(reference, Asker::Forebay);
         self.health = health;
         cluster
     }
@@ -113,7 +126,7 @@ impl BackendFinder<'_, '_, '_> {
     fn find(
         &mut self,
         reference: &ObjectReference,
-        affinity: Option<&Arc<Affinity>>,
+        asker: Asker<'_>,
         is_grpc: bool,
     ) -> Result<ClusterId, Fault> {
         let kind = reference.kind_or(Service::KIND);
@@ -127,7 +140,7 @@ impl BackendFinder<'_, '_, '_> {
             let message = format!("no ReferenceGrant allows to name Service {key}");
             return Err(Fault::new("RefNotPermitted", message));
         }
-        self.known(&key, reference.port, affinity, is_grpc)
+        self.known(&key, reference.port, asker, is_grpc)
     }
 
     /// The cluster of a Service that may be named.
@@ -135,7 +148,7 @@ impl BackendFinder<'_, '_, '_> {
         &mut self,
         key: &NsName,
         port: Option<u16>,
-        affinity: Option<&Arc<Affinity>>,
+        asker: Asker<'_>,
         is_grpc: bool,
     ) -> Result<ClusterId, Fault> {
         self.services.push(key.clone());
@@ -169,12 +182,23 @@ impl BackendFinder<'_, '_, '_> {
             (None, true) => Protocol::Grpc,
             (None, false) => Protocol::Http,
         };
-        let draft = UpstreamDraft {
+        let mut draft = UpstreamDraft {
             protocol: Some(protocol),
             own_tls: tls,
             unverified: None,
             health: self.health.clone(),
+            retry_constraint: None,
         };
+        let Asker::Clients(of_rule) = asker else {
+            return Ok(self.clusters.for_route(key, &port, &draft, None));
+        };
+        let traffic = self.traffic.find(key);
+        draft.retry_constraint = traffic.and_then(|traffic| traffic.constraint.clone());
+        // "Session persistence configuration specified in a route rule SHALL override equivalent
+        // configuration" of the policy (GEP-1619).
+        let affinity = of_rule.or_else(|| traffic.and_then(|traffic| traffic.session.as_ref()));
+        self.by_policies.keep_sessions |= of_rule.is_none() && affinity.is_some();
+        self.by_policies.bound_retries |= draft.retry_constraint.is_some();
         Ok(self.clusters.for_route(key, &port, &draft, affinity))
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::conditions::Fault;
+
 /// The units, each with its number of milliseconds.
 const UNITS: [(&str, u64); 4] = [("ms", 1), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
 
@@ -18,6 +20,15 @@ pub(super) fn parse(text: &str) -> Option<Duration> {
         count += 1;
     }
     (1..=4).contains(&count).then(|| Duration::from_millis(total))
+}
+
+/// Reads a duration that may be missing; zero means the same.
+pub(super) fn read(text: Option<&str>) -> Result<Option<Duration>, Fault> {
+    let Some(text) = text else { return Ok(None) };
+    let invalid =
+        || Fault::new("UnsupportedValue", format!("{text:?} is no duration such as 500ms or 1m30s"));
+    let duration = parse(text).ok_or_else(invalid)?;
+    Ok((duration > Duration::ZERO).then_some(duration))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{HostName, HostTls, ListenerId, ListenerKind, Transport};
 
+use super::acme::Obtained;
 use super::conditions::Fault;
 use super::kinds::RouteKind;
 use crate::names::NsName;
@@ -39,6 +40,8 @@ pub(super) struct Effective<'a> {
     pub(super) unresolved: Option<Fault>,
     /// The listener is not served, because its TLS settings cannot be used.
     pub(super) lacks_tls: bool,
+    /// The certificate that Forebay obtains for it, in place of Secrets; none where it does not.
+    pub(super) obtained: Option<Obtained>,
     /// Another listener of its port with names in common.
     pub(super) overlaps: Option<String>,
 }
@@ -52,6 +55,11 @@ impl Effective<'_> {
     /// Whether clients are served.
     pub(super) fn is_served(&self) -> bool {
         self.refused.is_none() && !self.lacks_tls
+    }
+
+    /// Whether it will be served once its certificate has been obtained.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.refused.is_none() && self.lacks_tls && self.obtained.is_some()
     }
 
     /// The addresses and ports where it is served.

@@ -20,7 +20,7 @@ use super::listeners::Listeners;
 use super::routes::{Content, Template};
 use crate::objects::gateway_api::{Protocol, TlsMode};
 use crate::translate::claim::RouteOrigin;
-use crate::translate::sign_in;
+use crate::translate::{acme, sign_in};
 
 /// An address and port for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,8 +57,15 @@ struct KeptHost {
     wider: Option<HostName>,
     /// The port number that clients connect to.
     port: u16,
+    challenge: Option<Challenge>,
     served: Served,
 }
+
+/// The route that answers an authority, which verifies over HTTP that a host is served here.
+type Challenge = Arc<(Route, RouteOrigin)>;
+
+/// The challenges of one slot, by host.
+type Challenges = BTreeMap<HostName, Challenge>;
 
 /// The routes that are attached to one listener: contents with their names, the oldest first.
 pub(super) type AttachedTo<'r> = Vec<(&'r Content, &'r [HostName])>;
@@ -90,12 +97,35 @@ pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], k
             FixedState::default(),
         );
         let hosts_before = before.hosts.remove(&slot).unwrap_or_default();
-        let mut builder = Builder { slot, listeners: &own, hosts_before, hosts, before: &before, kept };
+        let challenges = challenges(listeners, slot);
+        let mut builder = Builder {
+            slot,
+            listeners: &own,
+            challenges: &challenges,
+            hosts_before,
+            hosts,
+            before: &before,
+            kept,
+        };
         assembled.hosts.insert(slot, builder.all());
         let hosts = builder.hosts;
         kept.hosts.insert(slot, hosts);
     }
     assembled
+}
+
+/// The challenges that are answered at a slot: those of all listeners at its address, since authorities ask
+/// at the port for HTTP.
+fn challenges(listeners: &Listeners<'_>, slot: Slot) -> Challenges {
+    if slot.is_tls {
+        return Challenges::new();
+    }
+    let usable = |one: &&Effective<'_>| one.refused.is_none() && one.addresses.contains(&slot.address);
+    let challenge = |one: &Effective<'_>| {
+        let made = one.obtained.as_ref()?.route(&one.hostname)?;
+        Some((one.hostname.clone(), Arc::new(made)))
+    };
+    listeners.all.iter().filter(usable).filter_map(challenge).collect()
 }
 
 /// The stream of a listener. "If there are several `TCPRoute`s, the oldest takes the traffic." Without a
@@ -119,6 +149,7 @@ fn stream(one: &Effective<'_>, address: Option<IpAddr>, attached: &AttachedTo<'_
 struct Builder<'b, 'l> {
     slot: Slot,
     listeners: &'b [(&'b Effective<'l>, &'b AttachedTo<'b>)],
+    challenges: &'b Challenges,
     /// The previous hosts of this slot that have not been used yet.
     hosts_before: KeptHosts,
     hosts: KeptHosts,
@@ -161,8 +192,14 @@ impl Builder<'_, '_> {
         }
         if one.lacks_tls {
             // The names stay reserved: a less specific listener for them may belong to somebody else.
-            hosts.push(self.serve(&one.hostname, &[], Arc::new(closing_tls()), None, 0));
+            hosts.push(self.serve(&one.hostname, &[], Arc::new(closed(one)), None, 0));
             return;
+        }
+        for name in self.challenges.keys().filter(|name| is_ours(name)) {
+            contents.entry(name).or_insert_with(|| {
+                order.push(name);
+                SmallVec::new()
+            });
         }
         let suffixes: HashSet<&str, FixedState> = order.iter().filter_map(|name| suffix(name)).collect();
         let has_any = one.hostname == HostName::Any;
@@ -212,11 +249,18 @@ impl Builder<'_, '_> {
         };
         // An equal existing value is shared.
         let tls = old.as_ref().map(|old| &old.tls).filter(|old| **old == tls).cloned().unwrap_or(tls);
+        let challenge = self.challenges.get(&name);
         let host = match old {
-            Some(old) if old.is_made_of(contents, &tls, wider.as_ref(), port) => old,
+            Some(old)
+                if old.challenge.as_ref() == challenge
+                    && old.is_made_of(contents, &tls, wider.as_ref(), port) =>
+            {
+                old
+            }
             old => {
                 let contents = contents.iter().map(|content| Arc::clone(&content.routes)).collect();
-                KeptHost::make(&name, contents, tls, wider, port, old.as_ref())
+                let new = NewHost { contents, tls, wider, port, challenge: challenge.cloned() };
+                KeptHost::make(&name, new, old.as_ref())
             }
         };
         let served = host.served.clone();
@@ -225,20 +269,26 @@ impl Builder<'_, '_> {
     }
 }
 
+/// The parts of a host.
+struct NewHost {
+    contents: Vec<Arc<[Template]>>,
+    tls: Arc<HostTls>,
+    wider: Option<HostName>,
+    port: u16,
+    challenge: Option<Challenge>,
+}
+
 impl KeptHost {
-    fn make(
-        name: &HostName,
-        contents: Vec<Arc<[Template]>>,
-        tls: Arc<HostTls>,
-        wider: Option<HostName>,
-        port: u16,
-        old: Option<&Self>,
-    ) -> Self {
+    fn make(name: &HostName, new: NewHost, old: Option<&Self>) -> Self {
+        let NewHost { contents, tls, wider, port, challenge } = new;
         let client_auth = tls.client_auth.as_ref();
         let templates = || contents.iter().flat_map(|content| content.iter());
         let routes = templates().map(|template| Arc::new(at_host(&template.route, name, port, client_auth)));
         let mut routes: Vec<_> = routes.collect();
         let mut origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+        if let Some((route, origin)) = challenge.as_deref() {
+            acme::add(route.clone(), origin.clone(), &mut routes, &mut origins);
+        }
         // Routes of other namespaces are there because the Gateway lets them be.
         sign_in::add_endpoints(&mut routes, &mut origins);
         let host = Host {
@@ -252,7 +302,7 @@ impl KeptHost {
         let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
         let host = crate::translate::hosts::take_over(host, old.map(|(host, _)| host));
         let served = (host, known.unwrap_or_else(|| origins.into()));
-        Self { contents, tls, wider, port, served }
+        Self { contents, tls, wider, port, challenge, served }
     }
 
     fn is_made_of(
@@ -346,7 +396,7 @@ pub(super) fn client_certificate(client_auth: Option<&ClientAuth>) -> Option<Cli
 /// The handling of connections for a name at a TLS listener.
 fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> HostTls {
     let Some(template) = contents.iter().find_map(|content| content.stream.as_ref()) else {
-        return closing_tls();
+        return closed(one);
     };
     let mode = one.listener.tls.as_ref().map(|tls| &tls.mode);
     let stream = TlsStream {
@@ -356,6 +406,15 @@ fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> Ho
     };
     let own = one.tls.as_deref().cloned().unwrap_or_default();
     HostTls { stream: Some(Arc::new(stream)), ..own }
+}
+
+/// TLS settings of a listener that serves nobody. An authority that verifies who serves its host is answered.
+fn closed(one: &Effective<'_>) -> HostTls {
+    let closing = closing_tls();
+    let Some(challenge) = one.tls.as_ref().and_then(|tls| tls.challenge.clone()) else { return closing };
+    // Only connections whose TLS ends here are shown a certificate; they are closed after the handshake.
+    let ended = |stream: Arc<TlsStream>| Arc::new(TlsStream { is_terminated: true, ..(*stream).clone() });
+    HostTls { stream: closing.stream.map(ended), challenge: Some(challenge), ..HostTls::default() }
 }
 
 /// TLS settings that close connections before any answer.

@@ -295,5 +295,5 @@ fn protocol(is_tls: bool, list: HostList) -> Protocol {
 
 fn unzipped(served: Vec<Served>) -> (HostList, Vec<Arc<[RouteOrigin]>>) {
     let (hosts, origins): (Vec<_>, Vec<_>) = served.into_iter().unzip();
-    (Arc::new(hosts), origins)
+    (Arc::new(hosts.into()), origins)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::{Authorities, Certificate, ClientAuth, HostTls, VerifyClient};
 
+use super::acme::{Asking, Found, Obtained};
 use super::conditions::Fault;
 use super::effective::{Effective, ParentKey};
 use super::grants::{self, Referrer};
@@ -16,6 +17,7 @@ use crate::objects::gateway_api::{
     FrontendValidation, GROUP, Gateway, ObjectReference, Protocol, TlsMode, ValidationMode,
 };
 use crate::objects::{At, ConfigMap, Resource, Secret, Sourced};
+use crate::problem::SourceLocation;
 use crate::translate::certificates;
 use crate::translate::inputs::Inputs;
 
@@ -25,13 +27,23 @@ const DEPTH_MAX: u32 = 10;
 /// TLS of listeners, stored from one translation to the next: unchanged settings keep their pointer.
 pub(super) type Kept = HashMap<(ParentKey, Box<str>), Arc<HostTls>>;
 
-/// Reads the TLS settings of a listener.
+/// The inputs of a listener's TLS settings, and the findings about its certificates.
+pub(super) struct Reading<'r, 'a> {
+    pub(super) inputs: &'r Inputs<'a>,
+    /// Whether the object asks for certificates that Forebay obtains.
+    pub(super) asking: &'r Asking,
+    pub(super) found: &'r mut Found,
+    pub(super) kept: &'r mut Kept,
+}
+
+/// Reads the TLS settings of a listener. `place` locates it.
 pub(super) fn read(
     one: &mut Effective<'_>,
     gateway: &Sourced<Gateway>,
-    inputs: &Inputs<'_>,
-    kept: &mut Kept,
+    place: &dyn Fn() -> SourceLocation,
+    reading: &mut Reading<'_, '_>,
 ) {
+    let inputs = reading.inputs;
     let mode = one.listener.tls.as_ref().map(|tls| &tls.mode);
     let ends_tls = match one.listener.protocol {
         Protocol::Https => true,
@@ -54,10 +66,7 @@ pub(super) fn read(
             tls.more_certificates = (!more.is_empty()).then(|| more.into());
             one.unresolved = fault.or(one.unresolved.take());
         }
-        Err(fault) => {
-            one.unresolved = Some(fault);
-            one.lacks_tls = true;
-        }
+        Err(fault) => lack(one, fault, &mut tls, place, reading),
     }
     if let Some(validation) = validation(gateway, one.listener.port) {
         match client_auth(validation, gateway, inputs) {
@@ -72,11 +81,51 @@ pub(super) fn read(
             }
         }
     }
-    let known = kept.entry((one.parent.clone(), one.listener.name.clone())).or_default();
+    let known = reading.kept.entry((one.parent.clone(), one.listener.name.clone())).or_default();
     if **known != tls {
         *known = Arc::new(tls);
     }
     one.tls = Some(Arc::clone(known));
+}
+
+/// Takes the certificate that Forebay obtains for a listener whose Secrets do not exist. Without one the
+/// listener is not served.
+fn lack(
+    one: &mut Effective<'_>,
+    fault: Fault,
+    tls: &mut HostTls,
+    place: &dyn Fn() -> SourceLocation,
+    reading: &mut Reading<'_, '_>,
+) {
+    let Reading { asking, inputs, .. } = *reading;
+    let may_obtain = lacks_secrets(one, inputs);
+    let obtain = || asking.obtain(one.listener, &one.hostname, place, inputs, reading.found);
+    let obtained = may_obtain.then(obtain).flatten();
+    let fault = obtained.as_ref().map_or(fault, |obtained| obtained.lack(&one.hostname));
+    tls.certificate = obtained.as_ref().and_then(|obtained| obtained.shown.clone());
+    tls.challenge = obtained.as_ref().and_then(Obtained::challenge);
+    one.obtained = obtained;
+    if tls.certificate.is_none() {
+        one.unresolved = Some(fault);
+        one.lacks_tls = true;
+    }
+}
+
+/// Whether all Secrets that a listener names may be named, and none of them exists.
+fn lacks_secrets(one: &Effective<'_>, inputs: &Inputs<'_>) -> bool {
+    let mut references = one.listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
+    references.all(|reference| {
+        let secret = secret_of(&reference.value, referrer(one), inputs, "InvalidCertificateRef");
+        secret.is_ok_and(|secret| inputs.secret(&secret).is_none())
+    })
+}
+
+fn referrer<'o>(one: &Effective<'o>) -> Referrer<'o> {
+    let kind = match one.parent {
+        ParentKey::Gateway(_) => "Gateway",
+        ParentKey::Set(_) => "ListenerSet",
+    };
+    Referrer { group: GROUP, kind, namespace: one.namespace }
 }
 
 fn mode_fault(protocol: &Protocol, mode: Option<&TlsMode>) -> Option<Fault> {
@@ -96,15 +145,10 @@ fn certificates_of(
     one: &Effective<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<(Vec<Arc<Certificate>>, Option<Fault>), Fault> {
-    let kind = match one.parent {
-        ParentKey::Gateway(_) => "Gateway",
-        ParentKey::Set(_) => "ListenerSet",
-    };
-    let referrer = Referrer { group: GROUP, kind, namespace: one.namespace };
     let references = one.listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
     let (mut found, mut fault) = (Vec::new(), None);
     for reference in references {
-        match certificate(&reference.value, referrer, inputs, "InvalidCertificateRef") {
+        match certificate(&reference.value, referrer(one), inputs, "InvalidCertificateRef") {
             Ok(certificate) => found.push(certificate),
             Err(why) => fault = fault.or(Some(why)),
         }
@@ -116,13 +160,13 @@ fn certificates_of(
     }
 }
 
-/// The certificate in the named Secret.
-fn certificate(
+/// The named Secret, if it may be named.
+fn secret_of(
     reference: &ObjectReference,
     referrer: Referrer<'_>,
     inputs: &Inputs<'_>,
     invalid: &'static str,
-) -> Result<Arc<Certificate>, Fault> {
+) -> Result<NsName, Fault> {
     let kind = reference.kind_or(Secret::KIND);
     if !reference.group().is_empty() || kind != Secret::KIND {
         let message = format!("{kind} {:?} is no Secret", reference.name);
@@ -133,6 +177,17 @@ fn certificate(
     if !grants::allow(&inputs.gateway().grants, referrer, Secret::KIND, (namespace, &reference.name)) {
         return Err(Fault::new("RefNotPermitted", format!("no ReferenceGrant allows to name Secret {key}")));
     }
+    Ok(key)
+}
+
+/// The certificate in the named Secret.
+fn certificate(
+    reference: &ObjectReference,
+    referrer: Referrer<'_>,
+    inputs: &Inputs<'_>,
+    invalid: &'static str,
+) -> Result<Arc<Certificate>, Fault> {
+    let key = secret_of(reference, referrer, inputs, invalid)?;
     match certificates::find(inputs, &key) {
         Ok((_, pair)) => Ok(Arc::clone(&pair.certificate)),
         Err(why) => Err(Fault::new(invalid, format!("Secret {key} {why}"))),

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use model::{HostName, Transport};
 
+use super::acme::{Asking, Found};
 use super::addresses::{Addresses, Assigned};
 use super::conditions::{Fault, age};
 use super::effective::{Effective, ParentKey};
@@ -18,7 +19,9 @@ use crate::names::NsName;
 use crate::objects::gateway_api::{
     AllowedListeners, FromNamespaces, Gateway, GatewayClass, LabelSelector, Listener, ListenerSet, Protocol,
 };
-use crate::objects::{At, Sourced};
+use crate::objects::{At, Resource, Sourced};
+use crate::problem::SourceLocation;
+use crate::translate::ingress::acme::Settings as AcmeSettings;
 use crate::translate::inputs::Inputs;
 use crate::translate::ownership::Owner;
 
@@ -32,6 +35,17 @@ pub(super) struct Listeners<'a> {
     pub(super) all: Vec<Effective<'a>>,
     /// The indices of the listeners of each parent.
     pub(super) of_parent: HashMap<ParentKey, Vec<usize>>,
+    /// The findings about certificates that Forebay obtains.
+    pub(super) acme: Found,
+}
+
+/// The inputs of listeners.
+pub(super) struct Context<'c, 'a> {
+    pub(super) inputs: &'c Inputs<'a>,
+    /// The settings of certificates that Forebay obtains.
+    pub(super) acme: AcmeSettings,
+    /// TLS of the listeners, as it was before.
+    pub(super) tls: &'c mut listener_tls::Kept,
 }
 
 /// A Gateway of this controller.
@@ -56,11 +70,11 @@ pub(super) struct OwnSet<'a> {
 
 /// The listeners of all Gateways. `streams` are the ports of TCP and UDP services.
 pub(super) fn find<'a>(
-    inputs: &Inputs<'a>,
+    context: &mut Context<'_, 'a>,
     addresses: &mut Addresses,
     streams: &[(Transport, u16)],
-    kept_tls: &mut listener_tls::Kept,
 ) -> Listeners<'a> {
+    let inputs = context.inputs;
     let stores = inputs.gateway();
     let is_ours = |class: &&Sourced<GatewayClass>| class.spec.controller_name == CONTROLLER;
     let classes: Vec<_> = stores.classes.iter().map(|class| &**class).filter(is_ours).collect();
@@ -81,10 +95,10 @@ pub(super) fn find<'a>(
         let refused = assigned.unsupported.clone().or_else(|| parameters_fault(object));
         found.gateways.push(OwnGateway { object, assigned, refused, client_certificate, unresolved });
         let at = found.gateways.len() - 1;
-        found.add_gateway(at, inputs, kept_tls);
+        found.add_gateway(at, context);
         let key = object.key();
         for set in sets.iter().filter(|set| gateway_of(set) == Some(key.clone())) {
-            found.add_set(at, set, inputs, kept_tls);
+            found.add_set(at, set, context);
         }
     }
     found.settle(inputs, streams);
@@ -127,22 +141,16 @@ impl<'a> Listeners<'a> {
         }
     }
 
-    fn add_gateway(&mut self, at: usize, inputs: &Inputs<'a>, kept: &mut listener_tls::Kept) {
+    fn add_gateway(&mut self, at: usize, context: &mut Context<'_, 'a>) {
         let object = self.gateways[at].object;
         let key = ParentKey::Gateway(object.key());
-        self.add(at, &key, object.namespace(), &object.spec.listeners, inputs, kept);
+        self.add(at, &key, object, &object.spec.listeners, context);
     }
 
-    fn add_set(
-        &mut self,
-        at: usize,
-        object: &'a Sourced<ListenerSet>,
-        inputs: &Inputs<'a>,
-        kept: &mut listener_tls::Kept,
-    ) {
+    fn add_set(&mut self, at: usize, object: &'a Sourced<ListenerSet>, context: &mut Context<'_, 'a>) {
         let gateway = self.gateways[at].object;
         let allowed = gateway.spec.allowed_listeners.as_ref();
-        let is_allowed = allowed.is_some_and(|allowed| allows(allowed, gateway, object, inputs));
+        let is_allowed = allowed.is_some_and(|allowed| allows(allowed, gateway, object, context.inputs));
         let refused = if is_allowed {
             self.gateways[at]
                 .refused
@@ -154,19 +162,18 @@ impl<'a> Listeners<'a> {
         };
         if refused.is_none() {
             let key = ParentKey::Set(object.key());
-            self.add(at, &key, object.namespace(), &object.spec.listeners, inputs, kept);
+            self.add(at, &key, object, &object.spec.listeners, context);
         }
         self.sets.push(OwnSet { object, gateway: gateway.key(), refused });
     }
 
-    fn add(
+    fn add<T: Resource>(
         &mut self,
         at: usize,
         parent: &ParentKey,
-        namespace: &'a str,
+        object: &'a Sourced<T>,
         listeners: &'a [At<Listener>],
-        inputs: &Inputs<'a>,
-        kept: &mut listener_tls::Kept,
+        context: &mut Context<'_, 'a>,
     ) {
         let OwnGateway { object: gateway, assigned, refused, .. } = &self.gateways[at];
         let is_nowhere = refused.is_some() || assigned.unusable.is_some();
@@ -175,12 +182,14 @@ impl<'a> Listeners<'a> {
             [] => vec![None],
             own => own.iter().copied().map(Some).collect(),
         };
-        for listener in listeners.iter().map(|listener| &listener.value) {
+        let asking = Asking::of(object, context.acme, &mut self.acme);
+        for located in listeners {
+            let listener = &located.value;
             let (kinds, asks_for_others) = RouteKind::supported(listener);
             let hostname = hostnames::of_listener(listener.hostname.as_ref());
             let mut effective = Effective {
                 parent: parent.clone(),
-                namespace,
+                namespace: object.namespace(),
                 listener,
                 hostname: hostname.clone().unwrap_or(HostName::Any),
                 addresses: addresses.clone(),
@@ -191,18 +200,32 @@ impl<'a> Listeners<'a> {
                 is_conflicted: false,
                 unresolved: None,
                 lacks_tls: false,
+                obtained: None,
                 overlaps: None,
             };
             if asks_for_others {
                 let message = "allowedRoutes.kinds has kinds that do not fit the protocol";
                 effective.unresolved = Some(Fault::new("InvalidRouteKinds", message));
             }
-            listener_tls::read(&mut effective, gateway, inputs, kept);
+            let mut reading = listener_tls::Reading {
+                inputs: context.inputs,
+                asking: &asking,
+                found: &mut self.acme,
+                kept: &mut *context.tls,
+            };
+            let place = || SourceLocation::at(object, located);
+            listener_tls::read(&mut effective, gateway, &place, &mut reading);
             if let Protocol::Other(protocol) = &listener.protocol {
                 let message = format!("protocol {protocol} is not supported");
                 effective.refused = Some(Fault::new("UnsupportedProtocol", message));
             } else if let Err(why) = hostname {
                 effective.refused = Some(Fault::new("UnsupportedValue", why));
+            } else if let Some(filter) = listener.filters.iter().flat_map(|all| &all.requests).next() {
+                // "If a filter is unsupported, the listener MUST be rejected" (GEP-5224): it may guard the
+                // routes.
+                let kind = filter.kind.as_str();
+                let message = format!("filters.requests: {kind} before a route is chosen is not supported");
+                effective.refused = Some(Fault::new("UnsupportedValue", message));
             }
             self.of_parent.entry(parent.clone()).or_default().push(self.all.len());
             self.all.push(effective);

@@ -10,6 +10,7 @@
 //!
 //! Never in here: writing the status.
 
+mod acme;
 mod addresses;
 mod at_parent;
 mod attach;
@@ -37,8 +38,11 @@ mod policies;
 pub mod report;
 mod routes;
 pub(super) mod rules;
+mod sessions;
 mod status;
 mod stored_routes;
+mod traffic;
+mod wishes;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -71,11 +75,15 @@ pub(super) struct Gateways {
     tls: listener_tls::Kept,
     grants: Same<ReferenceGrant>,
     policies: policies::Policies,
+    traffic: traffic::TrafficPolicies,
     /// The version of grants and policies: it changes whenever they change.
     version: u32,
     hosts: hosts::Kept,
     joined: join::Kept,
     report: GatewayReport,
+    /// The second since 1970 from which a certificate that was obtained is valid, or no longer; none for
+    /// never.
+    turn: Option<i64>,
 }
 
 /// The additions to a translation.
@@ -83,6 +91,8 @@ pub(super) struct Made {
     assembled: hosts::Assembled,
     owners: join::Owners,
     report: GatewayReport,
+    /// The hosts for which certificates are obtained.
+    wishes: Vec<wishes::Wish>,
     problems: Vec<Problem>,
 }
 
@@ -105,14 +115,18 @@ impl Gateways {
             return None;
         }
         let ports: Vec<_> = streams.iter().map(taken).collect();
-        let listeners = listeners::find(inputs, &mut self.addresses, &ports, &mut self.tls);
+        let mut context = listeners::Context { inputs, acme: settings.acme, tls: &mut self.tls };
+        let listeners = listeners::find(&mut context, &mut self.addresses, &ports);
+        self.turn = listeners.acme.turn;
         self.tls.retain(|(parent, _), _| listeners.of_parent.contains_key(parent));
         let (policies, judged) = policies::read(inputs);
-        self.note_version(inputs, policies);
+        let (traffic, judged_traffic) = traffic::read(inputs);
+        self.note_version(inputs, policies, traffic);
         let forebay_policies = ForebayPolicies::read(settings, inputs);
         let usual = usual(base(), settings, inputs.options);
         let context = |has_same_policies| pieces::Context {
             policies: &self.policies,
+            traffic: &self.traffic,
             version: self.version,
             forebay_policies: &forebay_policies,
             has_same_policies,
@@ -123,7 +137,7 @@ impl Gateways {
         let (counts, by_listener) = by_listener(&listeners, &self.routes, &self.pieces);
         let owners = owners(&listeners, &self.routes, inputs.options);
         let assembled = hosts::assemble(&listeners, &by_listener, &mut self.hosts);
-        let mut problems = Vec::new();
+        let mut problems = listeners.acme.problems.clone();
         let reporter = status::Reporter {
             listeners: &listeners,
             counts: &counts,
@@ -132,9 +146,10 @@ impl Gateways {
             before: &self.report,
             problems: &mut problems,
         };
-        let report = reporter.report(&judged, &forebay_policies);
+        let report = reporter.report(&judged, &judged_traffic, &forebay_policies);
         self.report = report.clone();
-        Some(Made { assembled, owners, report, problems })
+        let wishes = wishes::of(&listeners);
+        Some(Made { assembled, owners, report, wishes, problems })
     }
 
     /// Adds the result to a translation.
@@ -145,10 +160,13 @@ impl Gateways {
         options: &Options,
         translation: &mut Translation,
     ) {
-        let Made { assembled, owners, report, mut problems } = made;
+        let Made { assembled, owners, report, wishes, mut problems } = made;
+        wishes::add(wishes, names, translation);
         let Translation { model, origins, .. } = translation;
         let mut joining = join::Joining { options, names, owners: &owners, problems: &mut problems };
-        joining.join(assembled, model, Arc::make_mut(origins), &mut self.joined);
+        let mut all = origins.iter().cloned().collect();
+        joining.join(assembled, model, &mut all, &mut self.joined);
+        *origins = Arc::new(all.into());
         translation.gateway = report;
         let mut told: HashSet<_> = translation.problems.iter().cloned().collect();
         translation.problems.extend(problems.into_iter().filter(|problem| told.insert(problem.clone())));
@@ -162,13 +180,19 @@ impl Gateways {
 
     /// The second since 1970 from which a part has another translation.
     pub(super) fn until(&self) -> i64 {
-        self.pieces.until()
+        self.turn.map_or(self.pieces.until(), |turn| turn.min(self.pieces.until()))
     }
 
-    fn note_version(&mut self, inputs: &Inputs<'_>, policies: policies::Policies) {
+    fn note_version(
+        &mut self,
+        inputs: &Inputs<'_>,
+        policies: policies::Policies,
+        traffic: traffic::TrafficPolicies,
+    ) {
         let is_same = self.grants.note(&inputs.gateway().grants);
-        if !is_same || self.policies != policies {
+        if !is_same || self.policies != policies || self.traffic != traffic {
             self.policies = policies;
+            self.traffic = traffic;
             self.version += 1;
         }
     }

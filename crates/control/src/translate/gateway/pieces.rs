@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::attach::Candidate;
-use super::backends::BackendFinder;
+use super::backends::{BackendFinder, ByPolicies};
 use super::conditions::{age, subject};
 use super::extension;
 use super::forebay_policies::{Above, Asks, Drafts, ForebayPolicies};
@@ -15,6 +15,7 @@ use super::policies::Policies;
 use super::report::Subject;
 use super::routes::{self, Content};
 use super::rules;
+use super::traffic::TrafficPolicies;
 use crate::index::GatewayStores;
 use crate::names::NsName;
 use crate::objects::gateway_api::{
@@ -223,6 +224,7 @@ fn asks<'r>(rules: impl Iterator<Item = RuleParts<'r>>) -> Asks<'r> {
 /// The inputs that all routes share.
 pub(super) struct Context<'m> {
     pub(super) policies: &'m Policies,
+    pub(super) traffic: &'m TrafficPolicies,
     /// The version of grants and policies: it changes whenever they change.
     pub(super) version: u32,
     pub(super) forebay_policies: &'m ForebayPolicies,
@@ -280,10 +282,12 @@ pub(super) fn follow<'a>(
             inputs,
             clusters,
             policies: context.policies,
+            traffic: context.traffic,
             client_certificate: key.client_certificate.as_ref(),
             kind: object.kind(),
             namespace: object.namespace(),
             health: None,
+            by_policies: ByPolicies::default(),
             answers: &drafts.answers,
             faults: Vec::new(),
             services: Vec::new(),

@@ -3,15 +3,13 @@
 //! Never in here: hosts and listeners.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::{
-    Action, Affinity, AffinityCookie, AffinityMode, Backends, Conditions, CookieText, DirectResponse,
-    Fallback, Forward, HeaderName, InvalidHeadText, Labels, RequestFilter, RequestFilters, ResponseFilters,
-    RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
+    Action, Backends, Conditions, DirectResponse, Fallback, Forward, Labels, Overload, RequestFilter,
+    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
 };
 
-use super::backends::BackendFinder;
+use super::backends::{Asker, BackendFinder, ByPolicies};
 use super::conditions::Fault;
 use super::duration;
 use super::ext_authz::Authz;
@@ -20,11 +18,10 @@ use super::forebay_policies::{Draft, Drafts};
 use super::guarded;
 use super::kinds::RouteKind;
 use super::rules::{Match, Rule};
+use super::sessions::{SessionOf, affinity};
 use crate::names::{NsName, ObjectRef, PortRef};
 use crate::objects::At;
-use crate::objects::gateway_api::{
-    BackendRef, CookieLifetime, L4Rule, Retry, SessionPersistence, SessionType,
-};
+use crate::objects::gateway_api::{BackendRef, L4Rule, Retry};
 use crate::problem::Problem;
 use crate::translate::claim::{DraftRoute, NamedPort, RouteOrigin};
 use crate::translate::hosts::{fallback, files_of};
@@ -113,7 +110,7 @@ pub(super) fn of_streams(
     mut finder: BackendFinder<'_, '_, '_>,
 ) -> Content {
     let Some(rule) = rules.first().map(|rule| &rule.value) else { return Content::of(finder) };
-    let backends = finder.backends(&rule.backend_refs, None, |_, _| Ok(None));
+    let backends = finder.backends(&rule.backend_refs, Asker::Forebay, |_, _| Ok(None));
     let name = rule.name.as_deref().unwrap_or_default();
     let labels = labels(object, name, &rule.backend_refs, "");
     let stream = backends.map(|backends| Arc::new(StreamTemplate { backends, labels }));
@@ -199,9 +196,12 @@ impl Maker<'_, '_, '_, '_, '_> {
     }
 
     fn action(&mut self, one: &Match, mirrors: Vec<model::Mirror>) -> Result<Action, Fault> {
-        let affinity = self.rule.session.map(affinity).transpose()?.map(Arc::new);
+        let affinity = self.rule.session.map(|asked| affinity(asked, SessionOf::Rule)).transpose()?;
+        let affinity = affinity.map(Arc::new);
+        self.finder.by_policies = ByPolicies::default();
+        let asker = Asker::Clients(affinity.as_ref());
         let mut fault = None;
-        let backends = self.finder.backends(self.rule.backends, affinity.as_ref(), |finder, reference| {
+        let backends = self.finder.backends(self.rule.backends, asker, |finder, reference| {
             if reference.filters.is_empty() {
                 return Ok(None);
             }
@@ -222,7 +222,8 @@ impl Maker<'_, '_, '_, '_, '_> {
             None => self.base.retry.clone(),
         };
         let mirrors = (!mirrors.is_empty()).then(|| mirrors.into());
-        let (backends, fallback) = self.with_fallback(backends, affinity.as_ref());
+        let (backends, fallback) = self.with_fallback(backends, asker);
+        let by_policies = self.finder.by_policies;
         let parts = self.finder.clusters.parts();
         Ok(Action::Forward(Forward {
             backends,
@@ -230,25 +231,21 @@ impl Maker<'_, '_, '_, '_, '_> {
             retry: parts.retry(retry),
             body_bytes_max: self.base.body_bytes_max,
             connection_header: self.base.connection_header,
-            sets_affinity_cookie: affinity.is_some(),
+            sets_affinity_cookie: affinity.is_some() || by_policies.keep_sessions,
             head: Some(&self.base.head)
                 .filter(|head| **head != UpstreamHead::default())
                 .cloned()
                 .map(Box::new),
             transfer: parts.transfer(Transfer { mirrors, ..self.base.transfer.clone() }),
             cache: self.base.cache.clone().filter(|_| self.base.access.processor.is_none()),
-            overload: self.base.overload.clone(),
+            overload: self.overload(by_policies.bound_retries),
             priority: self.base.priority,
             fallback,
         }))
     }
 
     /// Adds the clusters that policies have the rule fall back to.
-    fn with_fallback(
-        &mut self,
-        backends: Backends,
-        affinity: Option<&Arc<Affinity>>,
-    ) -> (Backends, Option<Box<Fallback>>) {
+    fn with_fallback(&mut self, backends: Backends, asker: Asker<'_>) -> (Backends, Option<Box<Fallback>>) {
         let fallback = self.base.fallback.as_ref();
         let is_grpc = self.finder.kind == RouteKind::Grpc;
         let mut clusters = Vec::from_iter(fallback::farther(&backends, self.finder.clusters));
@@ -257,7 +254,7 @@ impl Maker<'_, '_, '_, '_, '_> {
                 PortRef::Number(number) => Some(*number),
                 PortRef::Name(_) => self.finder.port_number(service, port),
             };
-            match self.finder.known(service, number, affinity, is_grpc) {
+            match self.finder.known(service, number, asker, is_grpc) {
                 Ok(cluster) => clusters.push(cluster),
                 Err(fault) => self.finder.faults.push(fault),
             }
@@ -265,11 +262,18 @@ impl Maker<'_, '_, '_, '_, '_> {
         fallback::with(backends, clusters, fallback.map(|fallback| fallback.recovery))
     }
 
+    /// The overload settings. Where retries are bound by the requests of a Service, these are counted in any
+    /// case.
+    fn overload(&self, is_counted: bool) -> Option<Arc<Overload>> {
+        let counting = || is_counted.then(|| Arc::new(Overload::counting()));
+        self.base.overload.clone().or_else(counting)
+    }
+
     /// The timeouts of the rule. "A zero-valued duration means that there is no timeout."
     fn timeouts(&self) -> Result<Timeouts, Fault> {
         let Some(asked) = self.rule.timeouts else { return Ok(self.base.timeouts) };
-        let of_request = read_duration(asked.request.as_deref())?;
-        let backend_request = read_duration(asked.backend_request.as_deref())?;
+        let of_request = duration::read(asked.request.as_deref())?;
+        let backend_request = duration::read(asked.backend_request.as_deref())?;
         let longest = of_request.max(backend_request);
         let read = longest.map_or(self.base.timeouts.read, |longest| longest.max(self.base.timeouts.read));
         Ok(Timeouts { request: of_request, backend_request, read, ..self.base.timeouts })
@@ -280,50 +284,12 @@ fn error() -> Action {
     Action::Respond(Box::new(DirectResponse::new(500, "")))
 }
 
-fn read_duration(text: Option<&str>) -> Result<Option<Duration>, Fault> {
-    let Some(text) = text else { return Ok(None) };
-    let invalid =
-        || Fault::new("UnsupportedValue", format!("{text:?} is no duration such as 500ms or 1m30s"));
-    let duration = duration::parse(text).ok_or_else(invalid)?;
-    Ok((duration > Duration::ZERO).then_some(duration))
-}
-
 fn retry(asked: &Retry, base: &RetryPolicy) -> Result<RetryPolicy, Fault> {
     let mut policy = base.clone();
     policy.on.error = true;
     policy.on.timeout = true;
     policy.on.statuses.clone_from(&asked.codes);
     policy.tries = asked.attempts.map_or(policy.tries, |attempts| Some(attempts.saturating_add(1)));
-    policy.backoff = read_duration(asked.backoff.as_deref())?;
+    policy.backoff = duration::read(asked.backoff.as_deref())?;
     Ok(policy)
-}
-
-/// The cookie or header name of a session without a name.
-const SESSION_NAME: &str = "forebay-session";
-
-fn affinity(asked: &SessionPersistence) -> Result<Affinity, Fault> {
-    let age_max = read_duration(asked.absolute_timeout.as_deref())?;
-    let lifetime = asked.cookie_config.as_ref().map(|cookie| &cookie.lifetime_type);
-    let is_permanent = lifetime == Some(&CookieLifetime::Permanent);
-    let name = asked.session_name.as_deref().unwrap_or(SESSION_NAME);
-    let invalid = |why: InvalidHeadText| Fault::new("UnsupportedValue", format!("sessionName: {why}"));
-    let seconds = age_max.map(|age| age.as_secs().cast_signed()).filter(|_| is_permanent);
-    let header = match &asked.kind {
-        SessionType::Cookie => None,
-        SessionType::Header => Some(HeaderName::new(name).map_err(invalid)?),
-        SessionType::Other(kind) => {
-            let message = format!("session persistence of type {kind} is not supported");
-            return Err(Fault::new("UnsupportedValue", message));
-        }
-    };
-    let name = CookieText::new(name).map_err(invalid)?;
-    let cookie = AffinityCookie { name, max_age: seconds, expires: seconds, ..AffinityCookie::default() };
-    Ok(Affinity {
-        mode: AffinityMode::Persistent,
-        change_on_failure: true,
-        cookie,
-        header,
-        age_max,
-        key: None,
-    })
 }

@@ -21,9 +21,13 @@ use super::report::{
     PolicyStatus, RouteStatus, Subject,
 };
 use super::stored_routes::StoredRoutes;
+use super::traffic::JudgedTraffic;
 use crate::names::NsName;
 use crate::objects::gateway_api::ParentReference;
 use crate::problem::{Problem, Reason, SourceLocation};
+
+/// Why a Gateway or a set is not served although nothing is wrong with it.
+const AWAITED: &str = "the certificates of its listeners are being obtained";
 
 /// Makes the report. Unchanged parts keep their pointers.
 pub(super) struct Reporter<'r, 'a> {
@@ -40,10 +44,12 @@ impl<'r, 'a> Reporter<'r, 'a> {
     pub(super) fn report(
         mut self,
         policies: &[Judged<'_>],
+        traffic: &[JudgedTraffic<'_>],
         forebay_policies: &ForebayPolicies,
     ) -> GatewayReport {
         let before = self.before;
         let mut all_policies = self.policies(policies);
+        all_policies.extend(self.traffic_policies(traffic));
         all_policies.extend(self.forebay_policies(forebay_policies));
         GatewayReport {
             classes: shared(self.classes(), &before.classes, |it| &it.subject),
@@ -87,7 +93,10 @@ impl<'r, 'a> Reporter<'r, 'a> {
         }
         let is_nowhere = gateway.assigned.unusable.as_ref().or(gateway.refused.as_ref()).cloned();
         let is_served = own.iter().any(|(_, one)| one.is_served()) || attached_sets > 0;
-        let nothing = || Fault::new("Invalid", "no listener is served");
+        let is_awaited = own.iter().any(|(_, one)| one.is_awaited());
+        let (reason, why) =
+            if is_awaited { ("Pending", AWAITED) } else { ("Invalid", "no listener is served") };
+        let nothing = || Fault::new(reason, why);
         let programmed = gateway.assigned.unusable.clone();
         let programmed =
             programmed.or_else(|| accepted.clone().map(|why| Fault::new("Invalid", why.message)));
@@ -136,7 +145,10 @@ impl<'r, 'a> Reporter<'r, 'a> {
             set.object.spec.listeners.iter().map(|one| SourceLocation::at(set.object, one)).collect();
         ListenerSetStatus {
             subject: subject(set.object),
-            conditions: vec![conditions::accepted(fault.as_ref()), conditions::programmed(fault.as_ref())],
+            conditions: vec![
+                conditions::accepted(fault.as_ref()),
+                conditions::programmed(fault.or_else(|| self.awaiting(set)).as_ref()),
+            ],
             listeners: self.statuses(&own, places, None),
         }
     }
@@ -145,10 +157,17 @@ impl<'r, 'a> Reporter<'r, 'a> {
     fn set_fault(&self, set: &OwnSet<'_>) -> Option<Fault> {
         let none_is_valid = || {
             let own = self.of_parent(&ParentKey::Set(set.object.key()));
-            let is_valid = own.iter().any(|(_, one)| one.is_served());
+            let is_valid = own.iter().any(|(_, one)| one.is_served() || one.is_awaited());
             (!is_valid).then(|| Fault::new("ListenersNotValid", "no listener is valid"))
         };
         set.refused.clone().or_else(none_is_valid)
+    }
+
+    /// Why an accepted set is not served: the certificates of its listeners are being obtained.
+    fn awaiting(&self, set: &OwnSet<'_>) -> Option<Fault> {
+        let own = self.of_parent(&ParentKey::Set(set.object.key()));
+        let is_served = own.iter().any(|(_, one)| one.is_served());
+        (!is_served && set.refused.is_none()).then(|| Fault::new("Pending", AWAITED))
     }
 
     fn of_parent(&self, key: &ParentKey) -> Vec<(usize, &'r Effective<'a>)> {
@@ -174,17 +193,19 @@ impl<'r, 'a> Reporter<'r, 'a> {
                 conditions::accepted(policy.accepted.as_ref()),
                 conditions::resolved(policy.resolved.as_ref()),
             ];
-            let ancestors = gateways.into_iter().map(|gateway| AncestorStatus {
-                ancestor_ref: ParentReference {
-                    group: Some(crate::objects::gateway_api::GROUP.into()),
-                    kind: Some("Gateway".into()),
-                    namespace: Some(gateway.namespace.into()),
-                    name: gateway.name.into(),
-                    ..ParentReference::default()
-                },
-                conditions: conditions.clone(),
-            });
-            PolicyStatus { subject: subject(policy.object), ancestors: ancestors.collect() }
+            PolicyStatus { subject: subject(policy.object), ancestors: ancestors(gateways, &conditions) }
+        };
+        policies.iter().map(status).collect()
+    }
+
+    fn traffic_policies(&mut self, policies: &[JudgedTraffic<'_>]) -> Vec<PolicyStatus> {
+        let status = |policy: &JudgedTraffic<'_>| {
+            let gateways = self.gateways_of(&policy.services);
+            if let Some(refusal) = &policy.refusal {
+                self.problems.push(problem(&refusal.place, "", &refusal.fault));
+            }
+            let conditions = [conditions::accepted(policy.refusal.as_ref().map(|refusal| &refusal.fault))];
+            PolicyStatus { subject: subject(policy.object), ancestors: ancestors(gateways, &conditions) }
         };
         policies.iter().map(status).collect()
     }
@@ -223,7 +244,10 @@ impl<'r, 'a> Reporter<'r, 'a> {
         let mut statuses = Vec::with_capacity(own.len());
         for ((at, one), place) in own.iter().zip(places) {
             let name = &one.listener.name;
-            for fault in one.refused.iter().chain(&one.unresolved) {
+            // A certificate that is being obtained is no fault, unless an order has failed.
+            let is_faultless = one.obtained.as_ref().is_some_and(|obtained| obtained.fault.is_none());
+            let unresolved = one.unresolved.iter().filter(|_| !(one.is_awaited() && is_faultless));
+            for fault in one.refused.iter().chain(unresolved) {
                 self.problems.push(problem(&place, &format!("listener {name}: "), fault));
             }
             statuses.push(ListenerStatus {
@@ -238,9 +262,25 @@ impl<'r, 'a> Reporter<'r, 'a> {
     }
 }
 
+/// The same result at each of these Gateways.
+fn ancestors(gateways: Vec<NsName>, conditions: &[Condition]) -> Vec<AncestorStatus> {
+    let at = |gateway: NsName| AncestorStatus {
+        ancestor_ref: ParentReference {
+            group: Some(crate::objects::gateway_api::GROUP.into()),
+            kind: Some("Gateway".into()),
+            namespace: Some(gateway.namespace.into()),
+            name: gateway.name.into(),
+            ..ParentReference::default()
+        },
+        conditions: conditions.to_vec(),
+    };
+    gateways.into_iter().map(at).collect()
+}
+
 fn conditions_of(one: &Effective<'_>, unusable: Option<&Fault>) -> Vec<Condition> {
     let programmed = match one.fault() {
         Some(fault) if one.is_conflicted => Some(fault.clone()),
+        Some(fault) if one.is_awaited() => Some(Fault::new("Pending", fault.message.clone())),
         Some(fault) if !one.is_served() => Some(Fault::new("Invalid", fault.message.clone())),
         _ => unusable.map(|why| Fault::new("Pending", why.message.clone())),
     };

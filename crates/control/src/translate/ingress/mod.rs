@@ -66,6 +66,7 @@ mod screening;
 pub(super) mod snippets;
 mod timeouts;
 pub(super) mod tracing;
+mod turnover;
 mod upstream_tls;
 
 use std::cell::{Cell, RefCell};
@@ -94,6 +95,7 @@ use resolve::{Context, Findings, Resolve};
 
 pub(super) use rules::backends;
 pub(crate) use rules::hosts_of;
+pub(super) use turnover::Turnover;
 
 /// The settings in the annotations of an Ingress, by concern. The defaults are those of ingress-nginx,
 /// changed by the `ConfigMap`; each Ingress changes a copy.
@@ -176,8 +178,8 @@ struct Annotated {
 #[derive(Default)]
 pub(super) struct Ingresses {
     parsed: Memo<ByAddress, ParsedIngress>,
-    /// The numbers of all Ingresses, in the order of the index.
-    all: Vec<u32>,
+    /// The numbers of all Ingresses, in the order of the index; none if some have changed since.
+    all: Option<Vec<u32>>,
     /// The numbers of the served Ingresses, the oldest first.
     ours: Vec<u32>,
     /// Former versions that are served in place of the present ones, which are not accepted.
@@ -223,7 +225,7 @@ impl Ingresses {
             number
         };
         let numbers: Vec<_> = inputs.ingresses().map(|ingress| look_at(parsed, ingress)).collect();
-        let is_other = is_changed.get() || numbers != *all;
+        let is_other = is_changed.get() || all.as_ref() != Some(&numbers);
         if is_other {
             let served = ours.iter().map(|&number| &parsed.key(number).0);
             *kept = former_versions(parsed, &numbers, served);
@@ -238,7 +240,7 @@ impl Ingresses {
             let found: Vec<_> = numbers.iter().chain(&former).copied().filter(is_ours).collect();
             let by_age = order::by_age(found.iter().map(|&number| &*parsed.key(number).0));
             *ours = by_age.into_iter().map(|place| found[place as usize]).collect();
-            *all = numbers;
+            *all = Some(numbers);
         }
     }
 
@@ -253,7 +255,7 @@ impl Ingresses {
 
     /// All Ingresses, in the order of the index.
     pub(super) fn all(&self) -> impl Iterator<Item = &ParsedIngress> {
-        self.all.iter().map(|&number| self.parsed.value(number))
+        self.all.iter().flatten().map(|&number| self.parsed.value(number))
     }
 
     /// The numbers of the served Ingresses and of their hosts, the oldest Ingress first.

@@ -24,6 +24,11 @@ fn compare(a: (Option<u64>, &Sourced<Ingress>), b: (Option<u64>, &Sourced<Ingres
     }
 }
 
+/// Whether an Ingress is older than another one. Of two without creation times neither is.
+pub(super) fn is_older(one: &Sourced<Ingress>, other: &Sourced<Ingress>) -> bool {
+    compare((birth(one), one), (birth(other), other)).is_lt()
+}
+
 /// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole
 /// seconds has 14 digits.
 pub(super) fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {

@@ -88,7 +88,7 @@ impl Settings {
 
     /// The settings without the Secret. "All of them count only with a readable proxy-ssl-secret."
     pub(super) fn draft(&self) -> UpstreamDraft {
-        UpstreamDraft { protocol: self.protocol, own_tls: None, unverified: None, health: None }
+        UpstreamDraft { protocol: self.protocol, ..UpstreamDraft::default() }
     }
 
     fn read_secret(&self, text: &str, context: &Context<'_, '_>) -> Result<UpstreamTls, Fault> {

@@ -1,5 +1,7 @@
 //! Processors that fail, are silent, or want what they may not have.
 
+use std::time::{Duration, Instant};
+
 use deciders::proto::Time;
 use deciders::proto::processing::{HttpHeaders, ProcessingResponse, RequestPart};
 use testkit::{Canned, Upstream};
@@ -94,13 +96,14 @@ fn a_processor_may_ask_for_more_time_within_bounds() {
         message(&ProcessingResponse { override_message_timeout: time, ..ProcessingResponse::default() })
     };
     let upstream = Canned::saying("hello");
-    for (seconds, expected) in [(1, 504), (3600, 504)] {
+    // More than may be asked for is ignored, and not cut down to the most: nobody waits for half an hour.
+    for (seconds, least) in [(1, Duration::from_secs(1)), (3600, Duration::ZERO)] {
         let (processor, _) = processor(move |_| vec![ask(seconds)]);
-        let settings = [("message-timeout", "100ms"), ("max-message-timeout", "2s")];
+        let settings = [("message-timeout", "100ms"), ("max-message-timeout", "30m")];
         let forebay = start(&settings, upstream.address(), &processor);
-        let begin = std::time::Instant::now();
-        assert_eq!(forebay.client().get("web.test", "/").status, expected);
-        assert_eq!(begin.elapsed().as_secs() >= 1, seconds == 1, "{seconds}");
+        let begin = Instant::now();
+        assert_eq!(forebay.client().get("web.test", "/").status, 504);
+        assert!(begin.elapsed() >= least, "{seconds}");
     }
 }
 

@@ -8,15 +8,19 @@
 //! Never in here: paths of routes, and whatever a request said.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+use model::Labels;
+
 use super::super::fine;
+use super::super::histogram::Histogram;
 use super::super::names::{self, Metric};
 use super::super::registry::{Process, Registry};
 use super::super::series::Series;
-use super::super::upstream::{ENDPOINT_METRICS, Failure, Totals};
+use super::super::upstream::{ENDPOINT_METRICS, Failure, PortCells, Totals};
 use super::super::view::EndpointTotals;
 use super::super::worker_cells::{CLASSES, WorkerCells};
 use super::super::{Counter, lock};
@@ -54,18 +58,26 @@ pub struct BriefReader {
     /// Pages until the busiest are chosen anew.
     left: u32,
     series: Vec<Arc<Series>>,
+    hasher: RandomState,
     /// Requests of each route at the last choice, by a hash of its name.
-    before: HashMap<u64, u64>,
+    before: HashMap<u64, u64, RandomState>,
     routes: Vec<Route>,
-    /// The route of each label that a series of one of the busiest has, by the label's address.
-    of_labels: HashMap<usize, usize>,
-    endpoints: HashMap<SocketAddr, u64>,
+    /// The series of the busiest routes, each with the place of its route among them.
+    of_routes: Vec<(usize, Arc<Series>)>,
+    endpoints: HashMap<SocketAddr, u64, RandomState>,
     busy_endpoints: Vec<SocketAddr>,
 }
 
 /// A namespace, an Ingress and a Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Route([String; 3]);
+
+/// A route that may be among the busiest.
+struct Candidate {
+    requests: u64,
+    /// The labels of one of its series.
+    labels: Arc<Labels>,
+}
 
 /// The counts of a route.
 #[derive(Clone, Copy)]
@@ -124,7 +136,7 @@ impl Registry {
         self.encode_guard(workers, page);
     }
 
-    /// Requests by class and time, and responses of endpoints in the buckets of `/metrics`.
+    /// Requests by class and time, and heads and responses of endpoints in the buckets of `/metrics`.
     fn encode_totals(&self, reader: &BriefReader, page: &mut Page<'_>) {
         let served = self.served();
         for (class, count) in served.classes.iter().enumerate() {
@@ -135,30 +147,30 @@ impl Registry {
                 page.sample(name, &labels(&[("below", &bound)]), count);
             }
         }
-        let histogram = &self.layout.response_duration;
+        let histograms = [&self.layout.header_duration, &self.layout.response_duration];
         let mut cells = vec![0; self.layout.cells];
-        let range = histogram.cells();
         for series in &reader.series {
-            let own = cells[range.clone()].iter_mut().zip(&series.cells[range.clone()]);
-            own.for_each(|(total, cell)| *total += cell.get());
+            for range in histograms.map(Histogram::cells) {
+                let own = cells[range.clone()].iter_mut().zip(&series.cells[range]);
+                own.for_each(|(total, cell)| *total += cell.get());
+            }
         }
-        let name = histogram.metric.name;
-        let mut below = 0;
-        let bounds = histogram.bounds.iter().map(|bound| GoFloat(*bound).to_string());
-        for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(histogram.buckets(&cells)) {
-            below += count;
-            page.sample(&format!("{name}_bucket"), &labels(&[("le", &bound)]), below);
+        for histogram in histograms {
+            let name = histogram.metric.name;
+            let mut below = 0;
+            let bounds = histogram.bounds.iter().map(|bound| GoFloat(*bound).to_string());
+            for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(histogram.buckets(&cells)) {
+                below += count;
+                page.sample(&format!("{name}_bucket"), &labels(&[("le", &bound)]), below);
+            }
+            page.sample(&format!("{name}_count"), "", below);
         }
-        page.sample(&format!("{name}_count"), "", below);
     }
 
     fn encode_routes(&self, reader: &BriefReader, page: &mut Page<'_>) {
         let none = Counts { classes: [0; CLASSES], times: [0; fine::BUCKETS], nanoseconds: 0 };
         let mut counts = vec![none; reader.routes.len()];
-        for series in &reader.series {
-            let Some(route) = series.labels_address().and_then(|at| reader.of_labels.get(&at)) else {
-                continue;
-            };
+        for (route, series) in &reader.of_routes {
             counts[*route].add(series, self.layout.request_duration.sum_cell());
         }
         for (at, (route, counts)) in reader.routes.iter().zip(&counts).enumerate() {
@@ -185,29 +197,41 @@ impl Registry {
         endpoints: &[(SocketAddr, Totals)],
         page: &mut Page<'_>,
     ) {
-        let ports = lock(&self.upstreams).all_ports();
         if reader.left + 1 == CHOSEN_FOR {
             reader.choose_endpoints(endpoints);
         }
-        let is_busy = |address: &SocketAddr| reader.busy_endpoints.binary_search(address).is_ok();
-        let (busy, rest): (Vec<_>, Vec<_>) = endpoints.iter().partition(|(address, _)| is_busy(address));
         let indexes = OF_ENDPOINTS.map(|of| ENDPOINT_METRICS.iter().position(|metric| metric == of));
-        for (metric, index) in OF_ENDPOINTS.iter().zip(indexes) {
+        let mut busy = Vec::with_capacity(reader.busy_endpoints.len());
+        let mut others = [0_u64; OF_ENDPOINTS.len()];
+        let mut failures = [0_u64; Failure::ALL.len()];
+        // Both are sorted by address.
+        let mut chosen = reader.busy_endpoints.iter().peekable();
+        for (address, totals) in endpoints {
+            failures.iter_mut().zip(&totals.failures).for_each(|(all, one)| *all += one);
+            while chosen.next_if(|next| *next < address).is_some() {}
+            if chosen.next_if_eq(&address).is_some() {
+                busy.push((address.to_string(), totals));
+                continue;
+            }
+            for (all, index) in others.iter_mut().zip(indexes) {
+                // An idle connection that one worker took from another counts as less than none here.
+                *all = all.wrapping_add(index.map_or(0, |index| totals.plain[index]));
+            }
+        }
+        for ((metric, index), others) in OF_ENDPOINTS.iter().zip(indexes).zip(others) {
             let Some(index) = index else { continue };
             for (address, totals) in &busy {
-                let labels = labels(&[("endpoint", &address.to_string())]);
+                let labels = labels(&[("endpoint", address)]);
                 page.sample(metric.name, &labels, totals.plain[index].cast_signed().max(0));
             }
-            // An idle connection that one worker took from another counts as less than none here.
-            let others = rest.iter().fold(0_u64, |all, (_, one)| all.wrapping_add(one.plain[index]));
             page.sample(metric.name, "endpoint=\"others\"", others.cast_signed().max(0));
         }
-        for failure in Failure::ALL {
-            let count: u64 = endpoints.iter().map(|(_, totals)| totals.failures[*failure as usize]).sum();
+        for (failure, count) in Failure::ALL.iter().zip(failures) {
             page.sample(names::UPSTREAM_FAILURES.name, &labels(&[("reason", failure.name())]), count);
         }
-        let in_use: u64 = ports.iter().map(|(_, _, cells)| cells.in_use()).sum();
-        let exhausted: u64 = ports.iter().map(|(_, _, cells)| cells.times_exhausted()).sum();
+        let upstreams = lock(&self.upstreams);
+        let in_use: u64 = upstreams.port_cells().map(PortCells::in_use).sum();
+        let exhausted: u64 = upstreams.port_cells().map(PortCells::times_exhausted).sum();
         page.sample(names::PORTS_IN_USE.name, "", in_use);
         page.sample(names::PORTS_EXHAUSTED.name, "", exhausted);
     }
@@ -251,36 +275,41 @@ impl BriefReader {
     /// one that changes.
     fn choose(&mut self, workers: &[Arc<WorkerCells>]) {
         self.series = workers.iter().flat_map(|worker| worker.series()).collect();
-        let mut routes: HashMap<Route, (u64, Vec<usize>)> = HashMap::new();
+        let mut routes: HashMap<u64, Candidate, RandomState> = HashMap::default();
+        // The route of each series, as a hash: there are thousands of routes, of which few have to be named.
+        let mut of_series = Vec::with_capacity(self.series.len());
         for series in &self.series {
-            let (Some(identity), Some(address)) = (series.identity(), series.labels_address()) else {
-                continue;
-            };
-            let of = &identity.labels;
-            let route = Route([&of.namespace, &of.object, &of.service].map(String::clone));
-            let (requests, addresses) = routes.entry(route).or_default();
-            *requests += series.requests.get().iter().map(|count| u64::from(*count)).sum::<u64>();
-            addresses.push(address);
+            let labels = series.identity().map(|identity| identity.labels);
+            let route = labels.as_ref().map(|labels| self.hasher.hash_one(names_of(labels)));
+            of_series.push(route);
+            let Some((route, labels)) = route.zip(labels) else { continue };
+            let candidate = routes.entry(route).or_insert(Candidate { requests: 0, labels });
+            candidate.requests += series.requests.get().iter().map(|count| u64::from(*count)).sum::<u64>();
         }
-        let mut grown: Vec<(u64, bool, &Route)> = Vec::new();
-        for (route, (requests, _)) in &routes {
-            let before = self.before.get(&hash(route)).copied().unwrap_or(0);
-            let is_chosen = self.routes.contains(route);
-            grown.push((weight(requests.saturating_sub(before), is_chosen), is_chosen, route));
+        let former: Vec<u64> = self.routes.iter().map(|route| self.hasher.hash_one(route.names())).collect();
+        let mut grown: Vec<(u64, bool, u64)> = Vec::with_capacity(routes.len());
+        for (route, candidate) in &routes {
+            let before = self.before.get(route).copied().unwrap_or(0);
+            let is_chosen = former.contains(route);
+            grown.push((weight(candidate.requests.saturating_sub(before), is_chosen), is_chosen, *route));
         }
-        grown.sort_unstable_by(|one, other| other.cmp(one));
-        let mut chosen: Vec<Route> =
-            grown.iter().take(ROUTES).map(|(_, _, route)| (*route).clone()).collect();
+        if grown.len() > ROUTES {
+            grown.select_nth_unstable_by(ROUTES, |one, other| other.cmp(one));
+            grown.truncate(ROUTES);
+        }
+        let mut chosen: Vec<(u64, Route)> = grown
+            .iter()
+            .filter_map(|(.., route)| Some((*route, Route::of(&routes.get(route)?.labels))))
+            .collect();
         // The order of the former choice, so that few lines move.
-        let place = |route: &Route| self.routes.iter().position(|one| one == route).unwrap_or(usize::MAX);
-        chosen.sort_by_cached_key(|route| (place(route), route.clone()));
-        self.before = routes.iter().map(|(route, (requests, _))| (hash(route), *requests)).collect();
-        self.of_labels.clear();
-        for (at, route) in chosen.iter().enumerate() {
-            let addresses = routes.get(route).map(|(_, addresses)| &addresses[..]).unwrap_or_default();
-            self.of_labels.extend(addresses.iter().map(|address| (*address, at)));
-        }
-        self.routes = chosen;
+        let place = |route: u64| former.iter().position(|one| *one == route).unwrap_or(usize::MAX);
+        chosen.sort_by_cached_key(|(hash, route)| (place(*hash), route.clone()));
+        let place = |route: &u64| chosen.iter().position(|(hash, _)| hash == route);
+        let places = of_series.iter().map(|route| route.as_ref().and_then(place));
+        let of_routes = places.zip(&self.series);
+        self.of_routes = of_routes.filter_map(|(place, series)| Some((place?, Arc::clone(series)))).collect();
+        self.before = routes.iter().map(|(route, candidate)| (*route, candidate.requests)).collect();
+        self.routes = chosen.into_iter().map(|(_, route)| route).collect();
     }
 
     fn choose_endpoints(&mut self, endpoints: &[(SocketAddr, Totals)]) {
@@ -306,10 +335,19 @@ fn weight(grown: u64, is_chosen: bool) -> u64 {
     if is_chosen { grown.saturating_mul(2) } else { grown }
 }
 
-fn hash(route: &Route) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    route.hash(&mut hasher);
-    hasher.finish()
+/// The names of a route, as [`Route`] has them.
+fn names_of(labels: &Labels) -> impl Hash {
+    [&labels.namespace, &labels.object, &labels.service].map(String::as_str)
+}
+
+impl Route {
+    fn of(labels: &Labels) -> Route {
+        Route([&labels.namespace, &labels.object, &labels.service].map(String::clone))
+    }
+
+    fn names(&self) -> impl Hash {
+        self.0.each_ref().map(String::as_str)
+    }
 }
 
 #[cfg(test)]
@@ -342,7 +380,7 @@ mod tests {
                 request_bytes: 1,
                 response_bytes: 1,
                 request_time: time,
-                upstream: Some(UpstreamSample { connect: None, header: None, response: Some(time) }),
+                upstream: Some(UpstreamSample { connect: None, header: Some(time), response: Some(time) }),
                 canary: None,
                 reason: None,
                 cache: None,
@@ -368,6 +406,7 @@ mod tests {
             "forebay_record_requests{class=\"5xx\"} 1\n",
             "nginx_ingress_controller_response_duration_seconds_bucket{le=\"1\"} 2\n",
             "nginx_ingress_controller_response_duration_seconds_count 2\n",
+            "nginx_ingress_controller_header_duration_seconds_bucket{le=\"1\"} 2\n",
             "forebay_record_route_requests{namespace=\"shop\",ingress=\"web\",service=\"web\",class=\"2xx\"} 1\n",
             "forebay_record_route_milliseconds{namespace=\"shop\",ingress=\"web\",service=\"web\"} 40\n",
         ] {

@@ -34,6 +34,7 @@ impl Registry {
             page.own(&names::PROBLEMS, &[("severity", severity), ("reason", reason)], number);
         }
         page.only(&names::WATCHES_FAILING, self.watches_failing.load(Ordering::Relaxed));
+        page.only(&names::PANICS, self.panics.load(Ordering::Relaxed));
         page.family(&names::DOCTOR_FINDING);
         for (id, level) in &*lock(&self.findings) {
             page.own(&names::DOCTOR_FINDING, &[("id", id)], level);

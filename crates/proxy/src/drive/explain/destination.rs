@@ -131,6 +131,10 @@ pub(super) fn one(
     if let Some(check) = model.health_check.as_deref().filter(|_| cluster.len() > 1) {
         how.push_str(&checks::in_words(check));
     }
+    if let Some(constraint) = model.retry_constraint.as_deref() {
+        how.push_str("; ");
+        how.push_str(&constraint.in_words());
+    }
     let addresses = || cluster.members().iter().map(|member| member.endpoint.address);
     let others = addresses().filter(|address| !first.contains(address)).collect();
     let is_tls = match model.encryption {

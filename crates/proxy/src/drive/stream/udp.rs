@@ -113,7 +113,7 @@ impl PortListener {
                 is_closing: Cell::new(false),
                 changed: Notify::new(),
             });
-            let receiving = reactor::spawn(receive(Rc::clone(&port)));
+            let receiving = reactor::spawn(worker.vital.task(receive(Rc::clone(&port))));
             Ok(Self { port, receiving })
         };
         let sockets = bind_all(&worker.config().settings().listen, listener, bind)?;

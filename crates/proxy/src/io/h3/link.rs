@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clock::{Clock, Moment};
-use quinn_proto::{ConnectionError, Dir, Event as QuicEvent, ReadError, StreamEvent, StreamId, VarInt};
+use quinn_proto::{ConnectionError, Dir, Event as QuicEvent, ReadError, StreamEvent, StreamId};
 use wire::h1::{Request, RequestLimits};
 use wire::h3::{self, BlockReader, Code, Fault, Opened, OwnStream, Settings, StreamUse, UniStream};
 
-use super::slot::{HeadEnd, READ_BYTES_MAX, Side, Slot, varint};
+use super::slot::{HeadEnd, READ_BYTES_MAX, Side, Slot, number, open_uni, varint, write_stream};
 use super::waiting::{AllWaiting, Waiting};
 use crate::io::quic;
 use crate::io::tls::ClientTls;
@@ -89,7 +89,8 @@ impl Link {
         let state = State {
             h3: h3::Connection::server(settings, clock.unix()),
             slots: HashMap::new(),
-            uni: Vec::new(),
+            // Control, and those of QPACK.
+            uni: Vec::with_capacity(3),
             control: None,
             encoder: None,
             decoder: None,
@@ -120,6 +121,12 @@ impl Link {
     /// Number of streams that were reset because the client broke a rule.
     pub(crate) fn faults(&self) -> u32 {
         self.state.borrow().faults
+    }
+
+    /// Whether the client sends much that is not yet, or not, a request.
+    pub(crate) fn is_suspect(&self) -> bool {
+        let state = self.state.borrow();
+        state.unserved.are_many() || state.h3.is_costly()
     }
 
     /// When the first of the heads has to be there that are not whole. `time` is how long one may take of
@@ -283,29 +290,6 @@ impl Link {
     }
 }
 
-/// The number of a stream, as HTTP/3 names it.
-pub(super) fn number(id: StreamId) -> u64 {
-    VarInt::from(id).into()
-}
-
-/// Opens a stream of ours, which goes before all responses.
-fn open_uni(quinn: &mut quinn_proto::Connection) -> Option<StreamId> {
-    let id = quinn.streams().open(Dir::Uni)?;
-    // It has just been opened, so that it is there.
-    let _ = quinn.send_stream(id).set_priority(1);
-    Some(id)
-}
-
-/// Writes what there is room for.
-fn write_stream(quinn: &mut quinn_proto::Connection, id: Option<StreamId>, out: &mut Vec<u8>) {
-    if let Some(id) = id
-        && !out.is_empty()
-        && let Ok(len) = quinn.send_stream(id).write(out)
-    {
-        out.drain(..len);
-    }
-}
-
 /// The largest identifier of a request stream.
 const LAST_REQUEST: u64 = (1 << 62) - 4;
 
@@ -376,6 +360,9 @@ impl State {
 
     pub(super) fn end(&mut self) {
         self.has_ended = true;
+        // They may be many, and the connection stays for a while to tell the client of its end.
+        self.slots.retain(|_, slot| slot.is_served);
+        self.unserved.end_all();
         self.slots.values_mut().for_each(|slot| slot.wake_all());
     }
 

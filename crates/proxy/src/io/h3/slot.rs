@@ -5,7 +5,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use clock::Moment;
-use quinn_proto::{Chunks, ReadError, StreamId, VarInt, WriteError};
+use quinn_proto::{Chunks, Dir, ReadError, StreamId, VarInt, WriteError};
 use wire::h3::{BlockReader, Code, Fault, Message, Part};
 
 use crate::io::wakers::wake;
@@ -64,6 +64,29 @@ pub(super) const READ_BYTES_MAX: usize = 16 << 10;
 
 pub(super) fn varint(code: Code) -> VarInt {
     VarInt::from_u64(code.0).unwrap_or(VarInt::MAX)
+}
+
+/// The number of a stream, as HTTP/3 names it.
+pub(super) fn number(id: StreamId) -> u64 {
+    VarInt::from(id).into()
+}
+
+/// Opens a stream of ours, which goes before all responses.
+pub(super) fn open_uni(quinn: &mut quinn_proto::Connection) -> Option<StreamId> {
+    let id = quinn.streams().open(Dir::Uni)?;
+    // It has just been opened, so that it is there.
+    let _ = quinn.send_stream(id).set_priority(1);
+    Some(id)
+}
+
+/// Writes what there is room for.
+pub(super) fn write_stream(quinn: &mut quinn_proto::Connection, id: Option<StreamId>, out: &mut Vec<u8>) {
+    if let Some(id) = id
+        && !out.is_empty()
+        && let Ok(len) = quinn.send_stream(id).write(out)
+    {
+        out.drain(..len);
+    }
 }
 
 /// Why a head does not come.

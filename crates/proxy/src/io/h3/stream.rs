@@ -8,8 +8,8 @@ use bytes::{Buf, Bytes};
 use quinn_proto::{StreamId, WriteError};
 use wire::h3::{self, BlockReader, Code, lines};
 
-use super::link::{Link, State, number};
-use super::slot::{Side, Slot, varint};
+use super::link::{Link, State};
+use super::slot::{Side, Slot, number, varint};
 use crate::io::h2::Broken;
 use crate::io::wakers::remember;
 use crate::limits::HTTP3_PIECE_BYTES_MAX;

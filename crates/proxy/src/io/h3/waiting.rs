@@ -36,14 +36,25 @@ impl Waiting {
         self.all.0.set(self.all.0.get() - 1);
     }
 
+    /// Counts none any more.
+    pub(super) fn end_all(&mut self) {
+        self.all.0.set(self.all.0.get() - self.own);
+        self.own = 0;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.own == 0
+    }
+
+    /// Whether the connection has more of them than every one may have.
+    pub(super) fn are_many(&self) -> bool {
+        self.own > HTTP3_HEADS_WAITING_SHARE
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.all.0.set(self.all.0.get() - self.own);
+        self.end_all();
     }
 }
 
@@ -58,7 +69,8 @@ mod tests {
         assert!((0..HTTP3_HEADS_WAITING_MAX).all(|_| one.begin()), "there is room");
         assert!(!one.begin());
         assert!((0..HTTP3_HEADS_WAITING_SHARE).all(|_| other.begin()), "each may have some");
-        assert!(!other.begin());
+        assert!(one.are_many() && !other.are_many());
+        assert!(!other.begin() && other.are_many());
         drop(one);
         assert_eq!(all.0.get(), HTTP3_HEADS_WAITING_SHARE + 1);
         assert!(other.begin(), "there is room again");

@@ -1,18 +1,23 @@
 //! One connection: the packets that it receives and sends, and its timers.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use clock::Moment;
 use quinn_proto::{ConnectionEvent, ConnectionHandle, Dir, EndpointEvent, Event, Transmit, VarInt};
 use reactor::Timer;
 
 use super::endpoint::Endpoint;
 use crate::io::wakers::remember;
-use crate::limits::{QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_DATAGRAMS_SENT_PER_TURN_MAX};
+use crate::limits::{
+    QUIC_DATAGRAMS_PER_SEND_MAX, QUIC_DATAGRAMS_SENT_PER_TURN_MAX, QUIC_MOVES_MAX, QUIC_MOVES_MEMORY,
+    QUIC_SUSPECT_PACKETS_MAX, QUIC_SUSPECT_PACKETS_OF_ALL_MAX,
+};
 
 /// A connection. Its driver is the task that polls it; other tasks use its streams and wake the driver.
 pub(crate) struct Connection {
@@ -24,7 +29,19 @@ pub(crate) struct Connection {
     timer: RefCell<Option<(Instant, Timer)>>,
     /// Datagrams that the socket has not taken.
     unsent: RefCell<Option<(Transmit, Vec<u8>)>>,
+    /// The client is suspected of a flood: the driver runs behind other work.
+    is_suspect: Cell<bool>,
+    /// Packets that wait for the driver then.
+    held: RefCell<VecDeque<ConnectionEvent>>,
+    moves: RefCell<Moves>,
     is_drained: Cell<bool>,
+}
+
+/// The address of the client, and how often it has changed of late.
+struct Moves {
+    address: SocketAddr,
+    count: u32,
+    since: Moment,
 }
 
 /// Least time for a goodbye: clocks of clients are coarse, and their threads may be busy.
@@ -36,6 +53,7 @@ impl Connection {
         handle: ConnectionHandle,
         quinn: quinn_proto::Connection,
     ) -> Rc<Self> {
+        let moves = Moves { address: quinn.remote_address(), count: 0, since: Moment::BEGIN };
         Rc::new(Self {
             endpoint,
             handle,
@@ -43,6 +61,9 @@ impl Connection {
             driver: RefCell::default(),
             timer: RefCell::default(),
             unsent: RefCell::default(),
+            is_suspect: Cell::new(false),
+            held: RefCell::default(),
+            moves: RefCell::new(moves),
             is_drained: Cell::new(false),
         })
     }
@@ -60,7 +81,42 @@ impl Connection {
     }
 
     pub(super) fn receive(&self, event: ConnectionEvent) {
-        self.with(|quinn| quinn.handle_event(event));
+        if !self.is_suspect.get() {
+            return self.with(|quinn| quinn.handle_event(event));
+        }
+        let mut held = self.held.borrow_mut();
+        // Packets for which there is no room are lost, as on a network that has too much to carry.
+        let of_all = self.endpoint.suspect_packets();
+        if held.len() < QUIC_SUSPECT_PACKETS_MAX && of_all.get() < QUIC_SUSPECT_PACKETS_OF_ALL_MAX {
+            of_all.set(of_all.get() + 1);
+            held.push_back(event);
+        }
+        self.wake_driver();
+    }
+
+    /// Has the driver run behind all other work of the worker while its client is suspected of a flood, or
+    /// changes its address often: packets are then decrypted in the driver's turn too.
+    pub(crate) fn set_suspect(&self, cx: &Context<'_>, is_suspect: bool, now: Moment) {
+        let address = self.quinn.borrow().remote_address();
+        let is_suspect = self.moves.borrow_mut().are_many(address, now) || is_suspect;
+        if self.is_suspect.replace(is_suspect) != is_suspect {
+            reactor::set_late(cx, is_suspect);
+        }
+    }
+
+    /// Gives the connection the packets that have waited.
+    fn take_held(&self) {
+        let held = std::mem::take(&mut *self.held.borrow_mut());
+        self.note_released(held.len());
+        let mut quinn = self.quinn.borrow_mut();
+        for event in held {
+            quinn.handle_event(event);
+        }
+    }
+
+    fn note_released(&self, count: usize) {
+        let of_all = self.endpoint.suspect_packets();
+        of_all.set(of_all.get() - count);
     }
 
     /// Calls a function with the connection's state. The driver then sends what is to be sent.
@@ -96,6 +152,7 @@ impl Connection {
     /// that the connection is lost.
     pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Event> {
         remember(&mut self.driver.borrow_mut(), cx);
+        self.take_held();
         loop {
             self.exchange();
             let event = self.quinn.borrow_mut().poll();
@@ -175,10 +232,44 @@ impl Connection {
     }
 }
 
+impl Moves {
+    /// Notes the address. Returns whether it has changed often of late.
+    fn are_many(&mut self, address: SocketAddr, now: Moment) -> bool {
+        if address != self.address {
+            self.address = address;
+            if now.since(self.since) > QUIC_MOVES_MEMORY {
+                self.since = now;
+                self.count = 0;
+            }
+            self.count += 1;
+        }
+        self.count > QUIC_MOVES_MAX && now.since(self.since) <= QUIC_MOVES_MEMORY
+    }
+}
+
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.note_released(self.held.borrow().len());
         if !self.is_drained.get() {
             self.endpoint.note(self.handle, EndpointEvent::drained());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_changes_its_address_often_is_suspected_for_a_while() {
+        let address = |number: u32| SocketAddr::from(([10, 0, 0, 1], number as u16));
+        let begin = Moment::BEGIN.after(Duration::from_secs(100));
+        let mut moves = Moves { address: address(0), count: 0, since: Moment::BEGIN };
+        assert!((1..=QUIC_MOVES_MAX).all(|number| !moves.are_many(address(number), begin)));
+        assert!(!moves.are_many(address(QUIC_MOVES_MAX), begin), "it has not changed");
+        assert!(moves.are_many(address(0), begin) && moves.are_many(address(0), begin));
+        let later = begin.after(QUIC_MOVES_MEMORY + Duration::from_millis(1));
+        assert!(!moves.are_many(address(0), later) && !moves.are_many(address(1), later));
+        assert_eq!(moves.count, 1);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use model::ListenerId;
-use observe::Counter;
+use observe::{Counter, Reason};
 use quinn_proto::{
     ConnectionError, ConnectionEvent, ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig,
     EndpointEvent, Incoming, ServerConfig, Transmit,
@@ -20,12 +21,14 @@ use quinn_proto::{
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use reactor::{Interest, UdpSocket};
 use tokio::sync::mpsc;
+use wire::quic::is_initial;
 
 use super::connection::Connection;
 use super::forwarding::{Forwarded, is_envelope};
 use super::ids::WorkerIds;
 use super::packet::{Neighbour, Owner, Packet};
 use super::shared::SharedQuic;
+use super::socket::WorkerSockets;
 use crate::io::tls::QuicConfigs;
 use crate::io::wakers::remember;
 use crate::limits::{QUIC_BATCH, QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX, QUIC_RESET_INTERVAL_MIN};
@@ -54,12 +57,16 @@ pub(crate) struct Endpoint {
     worker: Rc<Worker>,
     socket: UdpSocket,
     udp: UdpSocketState,
+    /// Sockets of the same address that are read besides.
+    more: Vec<(UdpSocket, UdpSocketState)>,
     quinn: RefCell<quinn_proto::Endpoint>,
     connections: RefCell<HashMap<ConnectionHandle, Weak<Connection>>>,
     /// The clients whose packets come through other replicas.
     forwarded: RefCell<Forwarded>,
     /// Drivers of connections that wait until the socket takes more.
     blocked: RefCell<Vec<Waker>>,
+    /// Packets that wait for connections whose clients are suspected of a flood.
+    suspect_packets: Cell<usize>,
     /// Bytes of packets that are made and sent at once.
     scratch: RefCell<Vec<u8>>,
     admit: Admit,
@@ -87,12 +94,13 @@ impl Endpoint {
     pub(crate) fn start(
         worker: &Rc<Worker>,
         listener: ListenerId,
-        socket: std::net::UdpSocket,
+        sockets: WorkerSockets,
         config: Arc<ServerConfig>,
         admit: Admit,
     ) -> io::Result<Rc<Self>> {
-        let local = socket.local_addr()?;
-        let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        let local = sockets.own.local_addr()?;
+        let (socket, udp) = registered(sockets.own)?;
+        let more = sockets.more.into_iter().map(registered).collect::<io::Result<_>>()?;
         let (shared, number) = (&worker.quic, worker.index());
         let mut endpoint = EndpointConfig::new(Arc::clone(&shared.keys.reset) as _);
         let (ids, others) = (Arc::clone(shared.ids()), Arc::clone(shared.others()));
@@ -108,12 +116,14 @@ impl Endpoint {
             listener,
             local,
             worker: Rc::clone(worker),
-            socket: UdpSocket::from_std(socket)?,
+            socket,
             udp,
+            more,
             quinn: RefCell::new(quinn),
             connections: RefCell::default(),
             forwarded: RefCell::default(),
             blocked: RefCell::default(),
+            suspect_packets: Cell::new(0),
             scratch: RefCell::default(),
             admit,
             peek: RefCell::default(),
@@ -123,7 +133,7 @@ impl Endpoint {
             receiver: RefCell::default(),
             has_ended: Cell::new(false),
         });
-        reactor::spawn_detached(receive(Rc::clone(&endpoint), mailbox));
+        reactor::spawn_detached(worker.vital.task(receive(Rc::clone(&endpoint), mailbox)));
         Ok(endpoint)
     }
 
@@ -244,14 +254,30 @@ impl Endpoint {
 
     /// Receives for a turn of the loop. Ready where there may be more, which is for the next one.
     fn poll_receive(self: &Rc<Self>, cx: &Context<'_>, space: &mut [u8]) -> Poll<io::Result<()>> {
+        let mut received = self.poll_receive_from(&self.socket, &self.udp, cx, space);
+        for (socket, udp) in &self.more {
+            if let Poll::Ready(result) = self.poll_receive_from(socket, udp, cx, space) {
+                received = Poll::Ready(result);
+            }
+        }
+        received
+    }
+
+    fn poll_receive_from(
+        self: &Rc<Self>,
+        socket: &UdpSocket,
+        udp: &UdpSocketState,
+        cx: &Context<'_>,
+        space: &mut [u8],
+    ) -> Poll<io::Result<()>> {
         let mut metas = [RecvMeta::default(); QUIC_BATCH];
         let mut taken = 0;
         while taken < QUIC_DATAGRAMS_RECEIVED_PER_TURN_MAX {
-            let received = self.socket.poll_io(Interest::READABLE, cx, || {
+            let received = socket.poll_io(Interest::READABLE, cx, || {
                 let mut chunks = space.chunks_mut(RECEIVED_BYTES_MAX);
                 let mut slices: [IoSliceMut<'_>; QUIC_BATCH] =
                     std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-                self.udp.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas)
+                udp.recv(UdpSockRef::from(socket), &mut slices, &mut metas)
             });
             let count = match received {
                 Poll::Ready(Ok(count)) => count,
@@ -327,6 +353,10 @@ impl Endpoint {
 
     pub(super) fn take(self: &Rc<Self>, now: Instant, packet: Packet) {
         let Packet { remote, local, ecn, bytes, via: _ } = packet;
+        if is_initial(&bytes) && self.worker.fairness.half_open.is_closed_to(remote, self.worker.clock.now())
+        {
+            return self.worker.recorder.borrow().reason(Reason::HandshakeLimit);
+        }
         let mut buffer = Vec::new();
         let event = self.quinn.borrow_mut().handle(now, remote, local, ecn, bytes, &mut buffer);
         match event {
@@ -406,6 +436,10 @@ impl Endpoint {
     /// Datagrams that one call of the kernel may send.
     pub(super) fn datagrams_per_send(&self) -> usize {
         self.udp.max_gso_segments()
+    }
+
+    pub(super) fn suspect_packets(&self) -> &Cell<usize> {
+        &self.suspect_packets
     }
 
     pub(super) fn scratch(&self) -> &RefCell<Vec<u8>> {
@@ -492,8 +526,15 @@ impl Drop for Undecided {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.shared().leave(self.local, self.worker.index());
+        let all = std::iter::once(&self.socket).chain(self.more.iter().map(|(socket, _)| socket));
+        self.shared().leave(self.local, all.map(|socket| socket.as_fd().as_raw_fd()));
     }
+}
+
+/// A socket that the worker's event loop polls, and what its kernel can do.
+fn registered(socket: std::net::UdpSocket) -> io::Result<(UdpSocket, UdpSocketState)> {
+    let udp = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    Ok((UdpSocket::from_std(socket)?, udp))
 }
 
 /// Receives for as long as the socket is open.

@@ -43,7 +43,7 @@ mod tokens;
 mod transport;
 
 pub(crate) use connection::Connection;
-pub(crate) use endpoint::{Endpoint, Peek};
+pub(crate) use endpoint::{Endpoint, Peek, Undecided};
 pub(crate) use half_open::{Asked, Begun, HalfOpen};
 pub(crate) use initial::frames;
 pub(crate) use keys::CommonSecret;
@@ -52,4 +52,5 @@ pub(crate) use processes::Inherited;
 pub use processes::QuicLegacy;
 pub(crate) use quinn_proto::{Incoming, ServerConfig, StreamId};
 pub(crate) use shared::SharedQuic;
+pub(crate) use socket::WorkerSockets;
 pub(crate) use transport::{idle_timeout, server_config};

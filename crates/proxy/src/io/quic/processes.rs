@@ -1,12 +1,12 @@
 //! Two processes of one replica during an upgrade: the sockets of QUIC, the keys of connection ids, and the
 //! packets that one has received and that belong to a connection of the other.
 //!
-//! The successor gets the sockets of its predecessor, so that the kernel's group of sockets, and the filter
-//! that selects one of them, stay as they are. Both have one end of a channel. The successor reads the
-//! sockets, and gives its predecessor the packets of the connections that this one is finishing; it answers
-//! by its own copy of the socket. Where the number of workers has changed, the successor binds sockets of
-//! its own beside the others; then both read, and each gives the other what is not its own. A thread for
-//! each channel reads it:
+//! The successor gets the sockets of its predecessor, so that the kernel's group of sockets stays as it is.
+//! Both have one end of a channel. The successor reads the sockets, and gives its predecessor the packets of
+//! the connections that this one is finishing; it answers by its own copy of the socket. Where the successor
+//! has fewer workers, each of them reads several sockets; where it has more, further sockets join the group.
+//! The filter that selects a socket is then replaced by the successor's, since it names workers. A thread
+//! for each channel reads it:
 //!
 //! ```text
 //! keys    1 | generation: 1 | seed: 32 | numbers of workers: 4 each
@@ -373,14 +373,14 @@ mod tests {
         let (first, address) =
             (SharedQuic::new(None, 1, None).unwrap(), SocketAddr::from(([127, 0, 0, 1], 0)));
         let socket = first.bind(address, false, 0).unwrap();
-        let local = socket.local_addr().unwrap();
+        let local = socket.own.local_addr().unwrap();
         let QuicLegacy { channel, sockets } = first.bequeath().unwrap().expect("there is a socket");
         assert_eq!(sockets.len(), 1);
         let inherited = Inherited::new(channel, sockets).unwrap();
         let second = SharedQuic::new(None, 1, Some(inherited)).unwrap();
         assert!(!first.neighbours.successor_reads() && second.neighbours.has(Neighbour::Predecessor));
         let same = second.bind(local, false, 0).unwrap();
-        assert_eq!(same.local_addr().unwrap(), local);
+        assert_eq!(same.own.local_addr().unwrap(), local);
         let until = |holds: &dyn Fn() -> bool| {
             let begun = clock::instant();
             while !holds() {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -16,8 +17,8 @@ use super::keys::{CommonSecret, Keys};
 use super::others::Others;
 use super::packet::{Neighbour, Owner, Packet};
 use super::processes::{HandedSockets, Inherited, Neighbours, QuicLegacy, Receives};
-use super::socket::bind;
-use super::steering::Groups;
+use super::socket::{WorkerSockets, bind};
+use super::steering::{Groups, shared_out};
 use super::tokens::UsedTokens;
 use crate::limits::QUIC_HANDED_OVER_MAX;
 
@@ -65,10 +66,14 @@ impl SharedQuic {
             handed: Mutex::default(),
             workers: workers.max(1),
         });
-        if let Some(Inherited { channel, sockets, .. }) = inherited {
-            // Others would get packets that nobody reads.
-            let is_for_all = |sockets: &Vec<_>| sockets.len() == workers as usize;
-            *shared.handed.lock() = sockets.into_iter().filter(|(_, all)| is_for_all(all)).collect();
+        if let Some(Inherited { channel, mut sockets, .. }) = inherited {
+            for of_address in sockets.values_mut() {
+                let before: Vec<_> = of_address.iter().map(|(worker, _)| *worker).collect();
+                for ((worker, _), takes) in of_address.iter_mut().zip(shared_out(&before, shared.workers)) {
+                    *worker = takes;
+                }
+            }
+            *shared.handed.lock() = sockets;
             shared.neighbours.follow(&shared, channel)?;
         }
         Ok(shared)
@@ -112,41 +117,43 @@ impl SharedQuic {
         }
     }
 
-    /// Binds the socket of a worker beside those of the others.
-    pub(crate) fn bind(
-        &self,
-        address: SocketAddr,
-        only_v6: bool,
-        worker: u32,
-    ) -> io::Result<std::net::UdpSocket> {
+    /// Binds the socket of a worker beside those of the others, or takes over its sockets from the process
+    /// before.
+    pub(crate) fn bind(&self, address: SocketAddr, only_v6: bool, worker: u32) -> io::Result<WorkerSockets> {
         // The kernel numbers the sockets of an address in the order in which they are bound.
         let mut groups = self.groups.lock();
-        if let Some(socket) = self.take_over(&mut groups, address, worker)? {
-            return Ok(socket);
+        if let Some(sockets) = self.take_over(&mut groups, address, worker) {
+            return Ok(sockets);
         }
-        let socket = bind(address, only_v6)?;
-        if self.neighbours.has(Neighbour::Predecessor) {
-            groups.join_others(&socket, worker)?;
+        let is_beside_handed = self.handed.lock().contains_key(&address);
+        let own = bind(address, only_v6)?;
+        if self.neighbours.has(Neighbour::Predecessor) && !is_beside_handed {
+            groups.join_others(&own, worker)?;
         } else {
-            groups.join(&socket, worker, self.ids())?;
+            groups.join(&own, worker, self.ids())?;
         }
-        Ok(socket)
+        Ok(WorkerSockets { own, more: Vec::new() })
     }
 
-    /// Takes over the socket that the worker of this number had in the process before.
-    fn take_over(
-        &self,
-        groups: &mut Groups,
-        address: SocketAddr,
-        worker: u32,
-    ) -> io::Result<Option<std::net::UdpSocket>> {
+    /// Takes over the sockets that are a worker's of those that the process before had; none where there are
+    /// fewer sockets than workers.
+    fn take_over(&self, groups: &mut Groups, address: SocketAddr, worker: u32) -> Option<WorkerSockets> {
         let mut handed = self.handed.lock();
-        let Some(sockets) = handed.get_mut(&address) else { return Ok(None) };
-        let own = sockets.iter_mut().find(|(of, _)| *of == worker);
-        let Some(socket) = own.and_then(|(_, socket)| socket.take()) else { return Ok(None) };
-        groups.adopt(&socket, worker, sockets.iter().map(|(worker, _)| *worker))?;
+        let sockets = handed.get_mut(&address)?;
+        let workers: Vec<_> = sockets.iter().map(|(worker, _)| *worker).collect();
+        if let Some(any) = sockets.iter().find_map(|(_, socket)| socket.as_ref()) {
+            groups.inherit(address, any, workers.into_iter(), self.ids());
+        }
+        let mut taken = Vec::new();
+        for (place, (_, socket)) in sockets.iter_mut().enumerate().filter(|(_, (of, _))| *of == worker) {
+            let Some(socket) = socket.take() else { continue };
+            groups.adopt(address, place, &socket);
+            taken.push(socket);
+        }
+        let mut taken = taken.into_iter();
+        let own = taken.next()?;
         self.neighbours.tell_reads();
-        Ok(Some(socket))
+        Some(WorkerSockets { own, more: taken.collect() })
     }
 
     /// Waits for the end of the process before this one, if another one gives it packets through this one.
@@ -154,9 +161,9 @@ impl SharedQuic {
         self.neighbours.await_predecessor();
     }
 
-    /// Notes that the socket of a worker is closed.
-    pub(super) fn leave(&self, address: SocketAddr, worker: u32) {
-        self.groups.lock().leave(address, worker);
+    /// Notes that these sockets of an address are closed, in this order.
+    pub(super) fn leave(&self, address: SocketAddr, sockets: impl Iterator<Item = RawFd>) {
+        self.groups.lock().leave(address, sockets);
     }
 
     /// Opens the mailbox of a worker for the packets of a socket's address.
@@ -225,9 +232,10 @@ impl Receives for SharedQuic {
         self.handed.lock().clear();
     }
 
-    /// Has all workers read their sockets again, since the process that has read them is gone. A packet
-    /// without a byte is none of anybody's.
+    /// Has all workers read their sockets again, since the process that has read them is gone, and the kernel
+    /// use this process's filter. A packet without a byte is none of anybody's.
     fn wake_receivers(&self) {
+        self.groups.lock().restore(self.ids());
         let remote = SocketAddr::from(([0; 4], 0));
         for worker in self.mailboxes.lock().values().flat_map(HashMap::values) {
             let bytes = BytesMut::new();

@@ -7,6 +7,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::limits::{QUIC_RECEIVE_BUFFER_BYTES, QUIC_SEND_BUFFER_BYTES};
 
+/// The sockets of a worker at one address. There are several where a process with more workers was replaced.
+pub(crate) struct WorkerSockets {
+    /// The one by which the worker sends.
+    pub(super) own: std::net::UdpSocket,
+    /// Sockets that it reads besides.
+    pub(super) more: Vec<std::net::UdpSocket>,
+}
+
 /// Binds one worker's socket.
 pub(super) fn bind(address: SocketAddr, only_v6: bool) -> io::Result<std::net::UdpSocket> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;

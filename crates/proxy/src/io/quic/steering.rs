@@ -4,11 +4,14 @@
 //! A packet with a short header goes to the worker that its connection id names, whatever address it comes
 //! from. All others are spread by the client's address, as without the filter. It only saves work: a packet
 //! that comes to another worker is handed over, so that a kernel may refuse the filter.
+//!
+//! In an upgrade that changes the number of workers, the sockets stay as they are: a worker may read several
+//! of them, and further ones join for further workers.
 
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use libc::{
     BPF_A, BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_IMM, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD,
@@ -38,12 +41,7 @@ impl Groups {
     pub(super) fn join(&mut self, socket: &UdpSocket, worker: u32, ids: &Ids) -> io::Result<()> {
         let members = self.0.entry(socket.local_addr()?).or_default();
         members.push(Member { worker, number: Some(socket.as_raw_fd()) });
-        let order: Vec<_> = members.iter().map(|member| member.worker).collect();
-        if order.len() > 1
-            && let Err(error) = sys::attach_reuse_port_filter(socket, &program(ids, &order))
-        {
-            tracing::debug!(%error, "the kernel selects no workers for QUIC; packets are handed over");
-        }
+        attach(socket, ids, members);
         Ok(())
     }
 
@@ -54,46 +52,102 @@ impl Groups {
         Ok(())
     }
 
-    /// Notes that a worker has taken its socket over from the process before, whose sockets belonged to
-    /// these workers. The filter of that process has the same keys, and stays in use.
-    pub(super) fn adopt(
+    /// Notes the sockets of an address that come from the process before, by the workers that take them over,
+    /// and has the kernel use a filter for these; `any` is one of the sockets. Nothing happens if they are
+    /// noted already.
+    pub(super) fn inherit(
         &mut self,
-        socket: &UdpSocket,
-        worker: u32,
-        order: impl Iterator<Item = u32>,
-    ) -> io::Result<()> {
-        let members = self.0.entry(socket.local_addr()?).or_default();
+        address: SocketAddr,
+        any: &UdpSocket,
+        workers: impl Iterator<Item = u32>,
+        ids: &Ids,
+    ) {
+        let members = self.0.entry(address).or_default();
         if members.is_empty() {
-            members.extend(order.map(|worker| Member { worker, number: None }));
+            members.extend(workers.map(|worker| Member { worker, number: None }));
+            attach(any, ids, members);
         }
-        if let Some(member) = members.iter_mut().find(|member| member.worker == worker) {
+    }
+
+    /// Notes that a worker has taken over the socket at a place among those that were inherited.
+    pub(super) fn adopt(&mut self, address: SocketAddr, place: usize, socket: &UdpSocket) {
+        if let Some(member) = self.0.get_mut(&address).and_then(|members| members.get_mut(place)) {
             member.number = Some(socket.as_raw_fd());
         }
-        Ok(())
+    }
+
+    /// Has the kernel use the filters of this process again, after another one has used its own for the same
+    /// sockets.
+    pub(super) fn restore(&self, ids: &Ids) {
+        for members in self.0.values() {
+            let number = members.iter().find_map(|member| member.number);
+            if let Some(Ok(socket)) = number.map(sys::copy_descriptor) {
+                attach(&socket, ids, members);
+            }
+        }
     }
 
     /// Copies of the sockets of all addresses where each worker has one, with the workers' numbers.
     pub(super) fn copies(&self, workers: u32) -> io::Result<Vec<(u32, OwnedFd)>> {
         let mut all = Vec::new();
-        for members in self.0.values().filter(|members| members.len() == workers as usize) {
-            let numbers: Option<Vec<_>> = members.iter().map(|member| member.number).collect();
-            for (member, number) in members.iter().zip(numbers.into_iter().flatten()) {
+        let is_whole = |members: &&Vec<Member>| {
+            let has_socket = |worker| members.iter().any(|member| member.worker == worker);
+            members.iter().all(|member| member.number.is_some()) && (0..workers).all(has_socket)
+        };
+        for member in self.0.values().filter(is_whole).flatten() {
+            if let Some(number) = member.number {
                 all.push((member.worker, sys::copy_descriptor(number)?));
             }
         }
         Ok(all)
     }
 
-    /// Notes that a worker's socket is closed. The kernel puts the last one in its place.
-    pub(super) fn leave(&mut self, address: SocketAddr, worker: u32) {
+    /// Notes that these sockets are closed, in this order. The kernel puts the last one in the place of each.
+    pub(super) fn leave(&mut self, address: SocketAddr, sockets: impl Iterator<Item = RawFd>) {
         let Some(order) = self.0.get_mut(&address) else { return };
-        if let Some(at) = order.iter().position(|one| one.worker == worker) {
-            order.swap_remove(at);
+        for socket in sockets {
+            if let Some(at) = order.iter().position(|one| one.number == Some(socket)) {
+                order.swap_remove(at);
+            }
         }
         if order.is_empty() {
             self.0.remove(&address);
         }
     }
+}
+
+/// Has the kernel use a filter for the sockets of an address, of which `socket` is one.
+fn attach(socket: &impl AsFd, ids: &Ids, members: &[Member]) {
+    let order: Vec<_> = members.iter().map(|member| member.worker).collect();
+    if order.len() > 1
+        && let Err(error) = sys::attach_reuse_port_filter(socket, &program(ids, &order))
+    {
+        tracing::debug!(%error, "the kernel selects no workers for QUIC; packets are handed over");
+    }
+}
+
+/// The workers that take over the sockets of another process, whose workers had these numbers, in their
+/// order. As many as possible keep their worker; the others go to the workers that have the fewest.
+pub(super) fn shared_out(before: &[u32], workers: u32) -> Vec<u32> {
+    let mut counts = vec![0_usize; workers.max(1) as usize];
+    let mut take = |worker: u32| {
+        counts[worker as usize] += 1;
+        worker
+    };
+    let mut is_kept = vec![false; workers.max(1) as usize];
+    let keep = |worker: u32| {
+        let is_free = is_kept.get_mut(worker as usize).is_some_and(|kept| !std::mem::replace(kept, true));
+        is_free.then(|| take(worker))
+    };
+    let kept: Vec<_> = before.iter().copied().map(keep).collect();
+    let give = |kept: Option<u32>| {
+        kept.unwrap_or_else(|| {
+            let fewest = (0..).zip(&counts).min_by_key(|(_, count)| **count).map_or(0, |(worker, _)| worker);
+            counts[fewest as usize] += 1;
+            fewest
+        })
+    };
+    kept.into_iter().map(give).collect()
 }
 
 /// Where the encrypted block of a short header begins.
@@ -171,8 +225,11 @@ mod tests {
 
     /// Binds a socket for each of these workers, in this order.
     fn sockets(ids: &Ids, order: &[u32]) -> Vec<UdpSocket> {
-        let mut address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut groups = Groups::default();
+        sockets_in(&mut Groups::default(), ids, order, SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// The same at an address, beside the sockets that are there.
+    fn sockets_in(groups: &mut Groups, ids: &Ids, order: &[u32], mut address: SocketAddr) -> Vec<UdpSocket> {
         let bound = order.iter().map(|worker| {
             let socket = bind(address, false).unwrap();
             address = socket.local_addr().unwrap();
@@ -237,11 +294,67 @@ mod tests {
     fn a_group_follows_the_kernels_order() {
         let mut groups = Groups::default();
         let address = SocketAddr::from(([127, 0, 0, 1], 443));
-        let member = |worker| Member { worker, number: None };
+        let member = |worker: u32| Member { worker, number: Some(worker.cast_signed()) };
         groups.0.insert(address, [3, 0, 2, 1].map(member).to_vec());
-        groups.leave(address, 3);
+        groups.leave(address, [3, 9].into_iter());
         assert_eq!(groups.0[&address], [1, 0, 2].map(member));
-        (0..3).for_each(|worker| groups.leave(address, worker));
+        groups.leave(address, 0..3);
         assert!(groups.0.is_empty());
+    }
+
+    #[test]
+    fn sockets_of_another_number_of_workers_are_shared_out() {
+        for (before, workers, after) in [
+            (&[0, 1, 2, 3][..], 4, &[0, 1, 2, 3][..]),
+            (&[2, 0, 1], 3, &[2, 0, 1]),
+            (&[0, 1, 2, 3], 2, &[0, 1, 0, 1]),
+            (&[3, 2, 1, 0], 1, &[0, 0, 0, 0]),
+            (&[0, 1, 0, 1], 4, &[0, 1, 2, 3]),
+            (&[1, 0], 3, &[1, 0]),
+            (&[], 2, &[]),
+        ] {
+            assert_eq!(shared_out(before, workers), after, "{before:?} for {workers}");
+        }
+    }
+
+    /// A process with two workers hands its sockets to one with `workers`, whose filter selects them, and
+    /// gets its own filter back.
+    fn hand_over(workers: u32) {
+        let (before, after) = (ids(2), ids(workers));
+        let mut of_before = Groups::default();
+        let mut all = sockets_in(&mut of_before, &before, &[1, 0], SocketAddr::from(([127, 0, 0, 1], 0)));
+        let address = all[0].local_addr().unwrap();
+        let order = shared_out(&[1, 0], workers);
+        let mut of_after = Groups::default();
+        of_after.inherit(address, &all[0], order.iter().copied(), &after);
+        let further: Vec<_> = (order.len() as u32..workers).collect();
+        all.extend(sockets_in(&mut of_after, &after, &further, address));
+        let order: Vec<_> = order.into_iter().chain(further).collect();
+        let read = |ids: &Arc<Ids>, worker: u32, order: &[u32]| {
+            let mut generator = WorkerIds { ids: Arc::clone(ids), worker, others: Arc::default() };
+            let packet = [&[0x40][..], &generator.generate_cid(), &[7; 30]].concat();
+            let client = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+            client.send_to(&packet, address).unwrap();
+            // On loopback a datagram has come when it has been sent.
+            let mut receivers = all.iter().zip(order).filter(|(socket, _)| {
+                socket.set_nonblocking(true).unwrap();
+                socket.recv(&mut [0; 100]).is_ok()
+            });
+            receivers.next().map(|(_, worker)| *worker)
+        };
+        for worker in (0..workers).cycle().take(16) {
+            assert_eq!(read(&after, worker, &order), Some(worker), "of {workers}");
+        }
+        of_before.restore(&before);
+        for worker in (0..2).cycle().take(16) {
+            assert_eq!(read(&before, worker, &[1, 0]), Some(worker), "after {workers}");
+        }
+    }
+
+    #[test]
+    fn the_filter_follows_the_number_of_workers() {
+        for workers in [1, 2, 3, 5] {
+            hand_over(workers);
+        }
     }
 }

@@ -11,6 +11,7 @@ mod listeners;
 mod negotiation;
 mod provider;
 mod quic;
+mod quic_keys;
 mod record;
 mod resumption;
 mod server_configs;

@@ -19,15 +19,18 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionError, ConnectionId, Side, TransportError, TransportErrorCode};
 use routing::HostTable;
 use rustls::AlertDescription;
-use rustls::quic::{KeyChange, Secrets, ServerConnection, Version};
+use rustls::quic::{KeyChange, ServerConnection, Version};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use wire::client_hello::{Peek, server_name_in_message};
+use wire::quic::limit_connection_ids;
 
 use super::client::ClientTls;
 use super::provider::provider;
+use super::quic_keys::NextPhases;
 use super::server_configs::{Selection, ServerConfig, ServerConfigs};
+use crate::limits::QUIC_CONNECTION_IDS_MAX;
 
 /// The protocol's name in ALPN (RFC 9114 section 3.1).
 pub(super) const ALPN: &[u8] = b"h3";
@@ -64,7 +67,7 @@ enum Stage {
 struct Complete {
     /// The result, until it is taken.
     client: Mutex<Option<Box<ClientTls>>>,
-    next_secrets: Option<Secrets>,
+    next_phases: Option<NextPhases>,
 }
 
 /// A handshake with a selected host.
@@ -73,7 +76,7 @@ struct Begun {
     server_name: Option<Box<str>>,
     server_config: Arc<ServerConfig>,
     host: Option<Arc<HostTable>>,
-    next_secrets: Option<Secrets>,
+    next_phases: Option<NextPhases>,
     is_known: bool,
     /// Requests are taken before the handshake is complete.
     takes_early_data: bool,
@@ -200,7 +203,7 @@ impl QuicSession {
             server_name: name,
             server_config: Arc::clone(server_config),
             host: host.cloned(),
-            next_secrets: None,
+            next_phases: None,
             is_known: false,
             takes_early_data: binding.is_some(),
         });
@@ -215,8 +218,8 @@ impl QuicSession {
         let Stage::Begun(begun) = &mut self.stage else { return };
         if !begun.connection.is_handshaking() {
             let client = Mutex::new(Some(begun.client_tls()));
-            let next_secrets = begun.next_secrets.take();
-            self.stage = Stage::Complete(Complete { client, next_secrets });
+            let next_phases = begun.next_phases.take();
+            self.stage = Stage::Complete(Complete { client, next_phases });
         }
     }
 }
@@ -298,7 +301,8 @@ impl crypto::Session for QuicSession {
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
         let bytes = self.begun().and_then(|begun| begun.connection.quic_transport_parameters());
-        let Some(bytes) = bytes else { return Ok(None) };
+        let Some(mut bytes) = bytes.map(<[u8]>::to_vec) else { return Ok(None) };
+        limit_connection_ids(&mut bytes, QUIC_CONNECTION_IDS_MAX);
         Ok(Some(TransportParameters::read(Side::Server, &mut Cursor::new(bytes))?))
     }
 
@@ -311,7 +315,7 @@ impl crypto::Session for QuicSession {
         let keys = match change {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
-                begun.next_secrets = Some(next);
+                begun.next_phases = Some(NextPhases::new(next));
                 keys
             }
         };
@@ -322,13 +326,12 @@ impl crypto::Session for QuicSession {
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        let secrets = match &mut self.stage {
+        let phases = match &mut self.stage {
             Stage::Hello(_) => return None,
-            Stage::Begun(begun) => begun.next_secrets.as_mut()?,
-            Stage::Complete(complete) => complete.next_secrets.as_mut()?,
+            Stage::Begun(begun) => begun.next_phases.as_mut()?,
+            Stage::Complete(complete) => complete.next_phases.as_mut()?,
         };
-        let keys = secrets.next_packet_keys();
-        Some(KeyPair { local: Box::new(keys.local), remote: Box::new(keys.remote) })
+        Some(phases.next_keys())
     }
 
     fn is_valid_retry(&self, _: &ConnectionId, _: &[u8], _: &[u8]) -> bool {

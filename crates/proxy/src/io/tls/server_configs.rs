@@ -144,7 +144,7 @@ impl ServerConfigs {
             .map_or_else(|| ServerConfig::new(&profile, &HostTls::default()), |old| Arc::clone(&old.default));
         let mut special = HashMap::new();
         let mut has_passthrough = false;
-        for tls in hosts.iter().filter(|host| !host.is_plain()).map(|host| host.tls()) {
+        for tls in hosts.special().filter(|host| !host.is_plain()).map(|host| host.tls()) {
             has_passthrough |= is_passed_through(tls);
             let mut add = |tls: &HostTls| {
                 let identity = Identity::of(tls);

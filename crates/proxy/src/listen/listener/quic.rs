@@ -12,7 +12,7 @@ use quinn_proto::ServerConfig;
 use crate::drive::http3;
 use crate::drive::stream::quic::Passthrough;
 use crate::io::listening::bind_all;
-use crate::io::quic::{Endpoint, Incoming, server_config};
+use crate::io::quic::{Endpoint, Incoming, WorkerSockets, server_config};
 use crate::io::tls::{QuicConfigs, ServerConfigs};
 use crate::worker::Worker;
 
@@ -135,10 +135,10 @@ fn open(worker: &Rc<Worker>, listener: ListenerId, port: u16) -> io::Result<Vec<
     }
     let bind = |address, only_v6| worker.quic.bind(address, only_v6, worker.index());
     let sockets = bind_all(&config.settings().listen, ListenerId { port, ..listener }, bind)?;
-    sockets.into_iter().map(|socket| start(worker, listener, socket)).collect()
+    sockets.into_iter().map(|sockets| start(worker, listener, sockets)).collect()
 }
 
-fn start(worker: &Rc<Worker>, listener: ListenerId, socket: std::net::UdpSocket) -> io::Result<Rc<Endpoint>> {
+fn start(worker: &Rc<Worker>, listener: ListenerId, sockets: WorkerSockets) -> io::Result<Rc<Endpoint>> {
     let current = Current::default();
     let config = current.of(worker, listener).ok_or(io::ErrorKind::Unsupported)?;
     let admitting = Rc::clone(worker);
@@ -150,7 +150,7 @@ fn start(worker: &Rc<Worker>, listener: ListenerId, socket: std::net::UdpSocket)
         }
         None => endpoint.refuse(incoming),
     };
-    Endpoint::start(worker, listener, socket, config.config, Rc::new(admit))
+    Endpoint::start(worker, listener, sockets, config.config, Rc::new(admit))
 }
 
 impl Made {

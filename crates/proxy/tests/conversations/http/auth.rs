@@ -12,7 +12,7 @@ use model::{
 use testkit::{Connection, Refusing, Response, Upstream};
 
 use super::{GET, OK, await_fault, forward, route};
-use crate::world::{World, cluster};
+use crate::world::{BRIEF, World, cluster};
 
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
@@ -163,10 +163,7 @@ fn only_refusals_are_passed_on_and_all_else_lets_nobody_in() {
 fn a_service_that_is_down_or_slow_lets_nobody_in() {
     let mut house = House::new(asking(check()));
     house.world.change(|model| {
-        forward(model, |forward| {
-            forward.timeouts.read = Duration::from_millis(50);
-            forward.timeouts.connect = Duration::from_millis(50);
-        });
+        forward(model, |forward| (forward.timeouts.read, forward.timeouts.connect) = (BRIEF, BRIEF));
     });
     let (mut client, _auth, _) = house.ask(GET);
     assert_eq!(client.read_response().status, 500);
@@ -495,7 +492,7 @@ fn the_time_of_the_whole_request_ends_the_question_too() {
     let (upstream, auth) = (Upstream::new(), Upstream::new());
     let world = World::http(&[upstream.address()], |model| {
         model.clusters.insert(ClusterId(1), Arc::new(cluster(&[auth.address()])));
-        forward(model, |forward| forward.timeouts.request = Some(Duration::from_millis(300)));
+        forward(model, |forward| forward.timeouts.request = Some(BRIEF));
         route(model, |route| route.access = Some(Box::new(asking(check()))));
     });
     let mut client = world.http_client();

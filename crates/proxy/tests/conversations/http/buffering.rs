@@ -1,12 +1,10 @@
 //! Requests whose bodies are read whole before an endpoint is asked.
 
-use std::time::Duration;
-
 use model::{Forward, RetryOn, RetryPolicy, Transfer};
 use testkit::{Connection, Ending, Upstream};
 
 use super::{GET, OK, await_fault, forward, goes_on};
-use crate::world::World;
+use crate::world::{BRIEF, World};
 
 const CHUNKED: &str = "PUT /a HTTP/1.1\r\nHost: web.test\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -201,7 +199,7 @@ fn chunks_that_pass_the_bound_reach_no_endpoint() {
 fn a_client_that_goes_away_or_stands_still_reaches_no_endpoint() {
     let upstream = Upstream::new();
     let world = World::http(&[upstream.address()], |model| {
-        model.settings.client.body_timeout = Duration::from_millis(50);
+        model.settings.client.body_timeout = BRIEF;
         forward(model, buffering);
     });
     let mut client = world.http_client();

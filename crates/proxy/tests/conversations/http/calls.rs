@@ -7,7 +7,7 @@ use model::{Backend, Backends, Cluster, ClusterId, Forward, Split};
 use testkit::{Ending, Refusing, Upstream};
 
 use super::{GET, OK, POST, await_fault, forward, goes_on};
-use crate::world::World;
+use crate::world::{BRIEF, World};
 
 const REUSED: &str = "forebay_upstream_connections_reused_total";
 
@@ -169,7 +169,7 @@ fn a_request_that_came_early_waits_for_its_turn() {
 #[test]
 fn no_other_try_is_made_when_the_time_of_the_request_is_up() {
     let (upstream, world) = two_endpoints(|forward| {
-        forward.timeouts.request = Some(Duration::from_millis(300));
+        forward.timeouts.request = Some(BRIEF);
     });
     let mut client = world.http_client();
     client.send(GET);
@@ -188,7 +188,7 @@ fn no_other_try_is_made_when_the_time_of_the_request_is_up() {
 fn a_response_is_cut_off_when_the_time_of_the_request_is_up() {
     let upstream = Upstream::new();
     let world = World::http(&[upstream.address()], |model| {
-        forward(model, |forward| forward.timeouts.request = Some(Duration::from_millis(300)));
+        forward(model, |forward| forward.timeouts.request = Some(BRIEF));
     });
     let mut client = world.http_client();
     client.send(GET);

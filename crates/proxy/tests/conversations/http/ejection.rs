@@ -9,7 +9,7 @@ use model::overload::Mode;
 use model::template::Template;
 use model::{
     Access, Affinity, AffinityCookie, AffinityMode, AppProtocol, Balance, Cluster, ClusterId, Endpoint,
-    EndpointState, ExternalAuth, HashBy, Model, Overload,
+    EndpointState, ExternalAuth, HashBy, Model, Overload, RetryConstraint,
 };
 use testkit::{Canned, Connection, H2Client, H2Upstream, Moody, Refusing};
 
@@ -236,6 +236,41 @@ fn a_status_that_would_be_tried_again_is_passed_on_once_the_budget_is_used_up() 
     let sent: usize = both.iter().map(Moody::requests).sum();
     assert_eq!(sent + world.metrics().sum(DENIED, &[]) as usize, 400);
     assert!(sent < 300, "{sent}");
+}
+
+/// Beyond the bound of the Service it makes no difference whether the endpoints have answered or broken off.
+/// The bound replaces that of the route, which would allow nothing beyond 30.
+#[test]
+fn tries_beyond_the_bound_of_a_service_are_answered_503() {
+    for (answer, status) in [(FAILED, 500), ("", 502)] {
+        let both = [Moody::saying(answer), Moody::saying(answer)];
+        let world = World::http(&both.each_ref().map(Moody::address), |model| {
+            overload(model, |overload| {
+                overload.mode = Mode::Enforce;
+                overload.ejection = false;
+                overload.retry_budget = Some(0);
+            });
+            forward(model, |forward| {
+                forward.retry.on.statuses = vec![500];
+                forward.retry.tries = Some(2);
+            });
+            let hour = Duration::from_secs(3600);
+            let constraint = RetryConstraint {
+                service: "default/echo".into(),
+                percent: 0,
+                interval: hour,
+                min_retries: 40,
+                min_interval: hour,
+            };
+            change_cluster(model, |cluster| cluster.retry_constraint = Some(Arc::new(constraint)));
+        });
+        let mut client = world.http_client();
+        assert_eq!(ask(&mut client, GET, 40, status), 40, "the second try fails too");
+        assert_eq!(ask(&mut client, GET, 20, 503), 20, "{answer:?}");
+        assert_eq!(both.iter().map(Moody::requests).sum::<usize>(), 100, "{answer:?}");
+        world.await_metric(DENIED, &[], 20);
+        world.await_metric(super::FAULTS, &[("reason", "retry_budget")], 20);
+    }
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::template::Template;
 use model::{AppProtocol, FastCgi, Forward, UpstreamHead};
@@ -10,7 +9,7 @@ use testkit::fcgi::{FcgiRequest, Record, answer, read_stdin, records};
 use testkit::{Connection, Ending, Upstream};
 
 use super::{GET, POST, await_fault, forward};
-use crate::world::World;
+use crate::world::{BRIEF, World};
 
 const TEXT: &str = "Content-Type: text/plain\r\n\r\nok";
 
@@ -357,7 +356,7 @@ fn an_application_without_room_is_no_reason_to_give_up() {
 fn a_slow_application_is_waited_for_as_long_as_others() {
     let upstream = Upstream::new();
     let world = world_of(&[upstream.address()], |forward| {
-        forward.timeouts.read = Duration::from_millis(200);
+        forward.timeouts.read = BRIEF;
         forward.retry.tries = Some(1);
     });
     let mut client = world.http_client();

@@ -278,7 +278,10 @@ fn a_wider_host_takes_what_the_host_itself_does_not() {
         let any =
             model::Host { name: HostName::Any, routes: vec![answers("/any", "any")], ..host("any.test") };
         let model::Protocol::Http(hosts) = &mut model.listeners[0].protocol else { panic!("not HTTP") };
-        Arc::make_mut(hosts).extend([wide, any].map(Arc::new));
+        let hosts = Arc::make_mut(hosts);
+        for host in [wide, any] {
+            hosts.insert(hosts.len(), Arc::new(host));
+        }
     });
     let mut client = world.http_client();
     for (path, expected) in [("/own", "own"), ("/wide/x", "wide"), ("/any", "any")] {

@@ -7,7 +7,7 @@ use model::Forward;
 use testkit::{Ending, Upstream};
 
 use super::{GET, OK, POST, await_fault, forward};
-use crate::world::World;
+use crate::world::{BRIEF, World};
 
 const FAILED: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 
@@ -19,7 +19,7 @@ fn serving(upstream: &Upstream, change: impl FnOnce(&mut Forward)) -> World {
 fn a_try_that_takes_too_long_is_answered_with_504() {
     let upstream = Upstream::new();
     let world = serving(&upstream, |forward| {
-        forward.timeouts.backend_request = Some(Duration::from_millis(300));
+        forward.timeouts.backend_request = Some(BRIEF);
         forward.retry.tries = Some(1);
     });
     let mut client = world.http_client();
@@ -38,8 +38,8 @@ fn a_try_that_takes_too_long_is_answered_with_504() {
 fn each_try_has_its_own_time_and_all_together_that_of_the_request() {
     let upstream = Upstream::new();
     let world = serving(&upstream, |forward| {
-        forward.timeouts.backend_request = Some(Duration::from_millis(200));
-        forward.timeouts.request = Some(Duration::from_millis(700));
+        forward.timeouts.backend_request = Some(BRIEF);
+        forward.timeouts.request = Some(BRIEF * 7 / 2);
         forward.retry.tries = Some(100);
     });
     let begin = Instant::now();
@@ -47,7 +47,7 @@ fn each_try_has_its_own_time_and_all_together_that_of_the_request() {
     client.send(GET);
     let (_first, _) = upstream.accept_request();
     let (mut second, _) = upstream.accept_request();
-    assert!(begin.elapsed() >= Duration::from_millis(200));
+    assert!(begin.elapsed() >= BRIEF);
     second.send(OK);
     assert_eq!(client.read_response().said(), (200, "ok"));
 
@@ -59,8 +59,7 @@ fn each_try_has_its_own_time_and_all_together_that_of_the_request() {
         (first, upstream.accept_request(), upstream.accept_request(), upstream)
     });
     assert_eq!(client.read_response().status, 504);
-    let elapsed = begin.elapsed();
-    assert!(elapsed >= Duration::from_millis(600) && elapsed < Duration::from_secs(3), "{elapsed:?}");
+    assert!(begin.elapsed() >= BRIEF * 3, "{:?}", begin.elapsed());
     drop(held.join().unwrap());
 }
 
@@ -68,7 +67,7 @@ fn each_try_has_its_own_time_and_all_together_that_of_the_request() {
 fn a_response_is_cut_off_when_the_time_of_its_try_is_up() {
     let upstream = Upstream::new();
     let world = serving(&upstream, |forward| {
-        forward.timeouts.backend_request = Some(Duration::from_millis(300));
+        forward.timeouts.backend_request = Some(BRIEF);
     });
     let mut client = world.http_client();
     client.send(GET);
@@ -130,8 +129,7 @@ fn a_try_waits_for_as_long_as_it_is_asked_to() {
     let begin = Instant::now();
     peer.send(FAILED);
     let (mut peer, _) = upstream.accept_request();
-    let waited = begin.elapsed();
-    assert!(waited >= Duration::from_millis(300) && waited < Duration::from_secs(3), "{waited:?}");
+    assert!(begin.elapsed() >= Duration::from_millis(300), "{:?}", begin.elapsed());
     peer.send(OK);
     assert_eq!(client.read_response().said(), (200, "ok"));
 }
@@ -142,7 +140,7 @@ fn no_try_waits_for_longer_than_the_request_may_take() {
     let world = serving(&upstream, |forward| {
         forward.retry.on.statuses = vec![500];
         forward.retry.backoff = Some(Duration::from_secs(60));
-        forward.timeouts.request = Some(Duration::from_millis(300));
+        forward.timeouts.request = Some(BRIEF);
     });
     let mut client = world.http_client();
     client.send(GET);

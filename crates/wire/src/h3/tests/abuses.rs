@@ -1,5 +1,33 @@
 //! Abuses of HTTP/3 by clients, with the section of RFC 9114 that forbids each, or of RFC 8441, RFC 9218 and
 //! RFC 9220 where they are named. Those about QPACK are in its own tests.
+//!
+//! The lists of others, and where their cases are here:
+//!
+//! ```text
+//! nginx-tests               here
+//! h3_headers                fields_of_a_request, forms_of_authority; representations, eviction and blocked
+//!                           streams in qpack::tests and http3_qpack of the end-to-end tests
+//! h3_header_ows             fields_of_a_request: a value with white space around it is malformed here
+//! h3_qpack_prefix           header_blocks_that_cannot_be_decoded_end_the_connection of the end-to-end tests
+//! h3_max_headers            no bound of their number: their bytes are bounded (a_giant_head_is_refused)
+//! h3_request_body, _extra   lengths_of_content, content_between_other_frames; a body's bound is the same for
+//!                           all protocols
+//! h3_request_body_discard   a_request_that_the_client_gives_up_is_given_up of the end-to-end tests
+//! h3_priority_update,       frames_of_the_control_stream; a value that is not a structured field has the
+//!     h3_rfc9218            parameters that can be read in it
+//! h3_proxy_websocket        forms_of_connect
+//! h3_tunnel, h3_forward_proxy   none: CONNECT without a protocol is refused
+//! h3_stream_data_blocked    none: quinn-proto sends both frames, and has tests of it
+//! h3_ssl_early_data,        http3_early of the end-to-end tests
+//!     h3_ssl_session_reuse
+//! h3_bpf, h3_bpf_upgrade    http3_moves and successor of the end-to-end tests
+//! h3_early_hints            responses_are_read_interim_ones_before_the_final_one
+//!
+//! h3i has no list of cases but actions: frames, bytes, headers as they are, ends, resets and stops on any
+//! stream. Those on request streams are frames_of_a_request_stream; on others,
+//! unidirectional_streams_of_a_client. Its examples are lengths_of_content and more streams than allowed,
+//! which quinn-proto refuses.
+//! ```
 
 use super::*;
 
@@ -132,12 +160,69 @@ fn fields_of_a_request() {
         ("4.2, RFC 9110 5.5: a line break", with(&[("a", "b\r\nc: d")]), MALFORMED),
         ("4.2, RFC 9110 5.5: a zero byte", with(&[("a", "b\0")]), MALFORMED),
         ("4.2, RFC 9110 5.5: a space before the value", with(&[("a", " b")]), MALFORMED),
+        ("4.2, RFC 9110 5.5: a carriage return", with(&[("a", "b\rc: d")]), MALFORMED),
+        ("4.2, RFC 9110 5.5: a line feed", with(&[("a", "b\nc: d")]), MALFORMED),
+        ("4.2, RFC 9110 5.5: a space after the value", with(&[("a", "b ")]), MALFORMED),
+        ("4.2, RFC 9110 5.5: a tab before the value", with(&[("a", "\tb")]), MALFORMED),
+        ("4.2, RFC 9110 5.5: a tab after the value", with(&[("a", "b\t")]), MALFORMED),
         ("4.2, RFC 9110 5.1: a name with a space", with(&[("a b", "c")]), MALFORMED),
+        ("4.2, RFC 9110 5.1: a name with a colon", with(&[("a:b", "c")]), MALFORMED),
+        ("4.2, RFC 9110 5.1: a name with a control character", with(&[("a\x02", "c")]), MALFORMED),
+        ("4.2, RFC 9110 5.1: a name with an underscore", with(&[("a_b", "c")]), Taken),
         ("4.2, RFC 9110 5.1: an empty name", with(&[("", "c")]), MALFORMED),
         ("4.1: trailers with a line break", trailers(&[("a", "b\r\nc: d")]), MALFORMED),
     ] {
         assert_eq!(of_request(&bytes), expected, "{section}");
     }
+}
+
+#[test]
+fn forms_of_authority() {
+    let [method, scheme, path] = [GET[0], GET[1], GET[3]];
+    for (section, authority, expected) in [
+        ("4.3.1: Host alone", &[("host", "a")][..], Taken),
+        ("4.3.1: Host with a port alone", &[("host", "a:1234")], Taken),
+        ("4.3.1: both are equal", &[(":authority", "a"), ("host", "a")], Taken),
+        ("4.3.1: both are equal, with a port", &[(":authority", "a:1234"), ("host", "a:1234")], Taken),
+        ("4.3.1: other ports", &[(":authority", "a:1234"), ("host", "a:5678")], Refused),
+        ("4.3.1: an empty authority", &[(":authority", "")], MALFORMED),
+        ("4.3.1: an empty Host", &[("host", "")], MALFORMED),
+        ("4.3.1: user information", &[(":authority", "b@a")], Refused),
+    ] {
+        let fields = match authority {
+            [(":authority", _), ..] => [&[method, scheme, authority[0], path][..], &authority[1..]].concat(),
+            _ => [&[method, scheme, path][..], authority].concat(),
+        };
+        assert_eq!(of_request(&headers(&fields)), expected, "{section}");
+    }
+    // They are refused, whether by a response or by a reset.
+    for (section, method, path) in [
+        ("4.3.1: a control character in the path", "GET", "/\x02"),
+        ("4.3.1: a space in the path", "GET", "/ a"),
+        ("4.3.1: an empty method", "", "/"),
+        ("4.3.1: a space in the method", "GET /a", "/"),
+    ] {
+        let fields = [(":method", method), scheme, GET[2], (":path", path)];
+        assert_ne!(of_request(&headers(&fields)), Taken, "{section}");
+    }
+}
+
+/// An unknown frame between others, longer than what is read at once, is no content.
+#[test]
+fn content_between_other_frames() {
+    let unknown = [&[0x21, 0x41, 0x00][..], &[b'x'; 256]].concat();
+    let announced = post(&[("content-length", "4")]);
+    for (place, bytes) in [
+        ("before", [&announced[..], &unknown, &data(b"TEST")].concat()),
+        ("between", [&announced[..], &data(b"TE"), &unknown, &data(b"ST")].concat()),
+        ("after", [&announced[..], &data(b"TEST"), &unknown].concat()),
+        ("an empty one between", [&announced[..], &data(b"TE"), &[0x21, 0], &data(b"ST")].concat()),
+        ("empty content between", [&announced[..], &data(b"TE"), &data(b""), &data(b"ST")].concat()),
+    ] {
+        assert_eq!(of_request(&bytes), Taken, "{place}");
+    }
+    let longer = [announced, data(b"ABCDEF"), unknown, data(b"GHIJK")].concat();
+    assert_eq!(of_request(&longer), MALFORMED, "more content than announced");
 }
 
 #[test]

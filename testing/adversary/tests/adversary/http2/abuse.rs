@@ -15,7 +15,7 @@ use super::{ENHANCE_YOUR_CALM, INITIAL_WINDOW_SIZE};
 /// Between two signs of life, of which each alone looks harmless.
 const PACE: Duration = Duration::from_millis(100);
 /// Several times what the timers of these tests allow.
-const LONGEST_LIFE: Duration = Duration::from_secs(6);
+const LONGEST_LIFE: Duration = Duration::from_secs(30);
 
 fn block(method: &str) -> Vec<u8> {
     let fields = head(method, "web.test", "/");

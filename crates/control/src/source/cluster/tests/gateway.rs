@@ -1,7 +1,7 @@
 //! Kinds of the Gateway API that appear and disappear.
 
 use super::*;
-use crate::objects::gateway_api::{Gateway, GatewayClass};
+use crate::objects::gateway_api::{Gateway, GatewayClass, XBackendTrafficPolicy};
 use crate::translate::gateway::report::CONTROLLER;
 
 fn served(kinds: &[(&str, &'static str)]) -> discovery::Served {
@@ -125,4 +125,25 @@ async fn what_policies_name_is_followed() {
     assert!(references.has(ConfigMap::KIND, &NsName::new("b", "headers")));
     told.happens(ForebayPolicy::KIND, Happening::Gone(NsName::new("a", "web")));
     assert_eq!(told.cluster.named.references.groups().count(), 0);
+}
+
+/// Other kinds of the group of experiments, and later fields of this one, are no matter.
+#[tokio::test]
+async fn policies_for_services_are_read_while_the_api_server_has_them() {
+    let mut told = FakeCluster::listed(&[]);
+    let classes = ("gatewayclasses", "v1");
+    let all = [classes, ("xbackendtrafficpolicies", "v1alpha1"), ("xbackends", "v1alpha1")];
+    told.cluster.take_served(Ok(served(&all)), &told.options);
+    told.list(GatewayClass::KIND, &[class()]);
+    let target = json!({"group": "", "kind": "Service", "name": "web"});
+    let constraint = json!({"budget": {"percent": 5, "interval": "1m"}, "later": true});
+    let spec = json!({"targetRefs": [target], "retryConstraint": constraint, "sessionPersistence": null});
+    let policy = json!({"metadata": {"namespace": "a", "name": "web"}, "spec": spec});
+    told.list(XBackendTrafficPolicy::KIND, &[("XBackendTrafficPolicy", policy)]);
+    let known = told.cluster.index.gateway.traffic_policies.get(&NsName::new("a", "web")).unwrap();
+    let constraint = &known.spec.retry_constraint.as_ref().unwrap().value;
+    assert_eq!(constraint.budget.as_ref().unwrap().percent, Some(5));
+    assert!(constraint.min_retry_rate.is_none() && known.spec.session_persistence.is_none());
+    told.cluster.take_served(Ok(served(&[classes])), &told.options);
+    assert!(told.cluster.index.gateway.traffic_policies.is_empty());
 }

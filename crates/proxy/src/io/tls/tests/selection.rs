@@ -134,7 +134,7 @@ fn a_new_certificate_is_shown_from_the_next_generation_on_and_others_stay_ready(
 fn names_are_looked_up_among_the_hosts_of_the_listener() {
     let ca = Authority::new("ca");
     let (one, other) = (ca.issue("a.test"), ca.issue("a.test"));
-    let hosts = |certificate| Arc::new(vec![Arc::new(host("a.test", shows(certificate)))]);
+    let hosts = |certificate| Arc::new(vec![Arc::new(host("a.test", shows(certificate)))].into());
     let (shared, own) = (hosts(&one), hosts(&other));
     let https = |port, hosts: &HostList| Listener {
         address: None,

@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     inside: bool,
 }
 
-/// One thing that is measured: an entry of `xtask/scale/measures.yaml`.
+/// One thing that is measured: an entry of `xtask/peers-kubernetes/measures.yaml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Measure {
@@ -77,7 +77,7 @@ enum Run {
 }
 
 static MEASURES: LazyLock<Vec<Measure>> =
-    LazyLock::new(|| template::data("scale/measures.yaml").expect("a test reads the file"));
+    LazyLock::new(|| template::data("peers-kubernetes/measures.yaml").expect("a test reads the file"));
 
 impl Run {
     fn of(self, stage: &mut Stage) -> Result<Findings> {

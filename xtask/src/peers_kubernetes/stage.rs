@@ -328,10 +328,10 @@ impl Asker {
     }
 }
 
-/// The objects of a template in `xtask/scale`.
+/// The objects of a template in `xtask/peers-kubernetes`.
 pub(super) fn objects(template: &str, values: Value) -> Result<Vec<Value>> {
     let values = merged(values, json!({"space": SPACE, "controller": CONTROLLER}))?;
-    let text = render_file(&format!("scale/{template}.yaml"), values)?;
+    let text = render_file(&format!("peers-kubernetes/{template}.yaml"), values)?;
     serde_saphyr::from_multiple(&text).with_context(|| template.to_owned())
 }
 

@@ -1,0 +1,108 @@
+//! The routes of one host, with the index of their paths.
+//!
+//! Must not be in here: which names lead to the host.
+
+use std::sync::Arc;
+
+use model::{Action, Alias, Backends, Host, HostName, HostTls, Rollout, Route, StepBudget};
+
+use crate::expressions::Expressions;
+use crate::needs::Needs;
+use crate::path::{Found, PathIndex};
+
+/// A host with its routes.
+#[derive(Debug)]
+pub struct HostTable {
+    host: Arc<Host>,
+    is_plain: bool,
+    /// Index of the routes without a regular expression. `expressions` is searched first.
+    paths: PathIndex,
+    /// None for most hosts, which have no regular expression.
+    expressions: Option<Box<Expressions>>,
+    /// The features that each route uses, in the order of the routes.
+    needs: Box<[Needs]>,
+}
+
+impl HostTable {
+    pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
+        let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
+        let expressions = Expressions::boxed(host.routes.iter().map(|route| &route.path));
+        let is_plain = *host.tls == HostTls::default();
+        let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs })
+    }
+
+    /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
+    /// route.
+    pub(crate) fn find(
+        &self,
+        path: &[u8],
+        budget: &StepBudget,
+        complies: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
+        let by_expression =
+            self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, &complies));
+        by_expression.or_else(|| self.paths.find(path, complies))
+    }
+
+    /// The host that the table is compiled from.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Name of the host, which selects the requests of this table.
+    pub fn name(&self) -> &HostName {
+        &self.host.name
+    }
+
+    /// Name of the host whose routes are searched if none of its own matches a request.
+    pub fn wider(&self) -> Option<&HostName> {
+        self.host.wider.as_deref()
+    }
+
+    pub(crate) fn aliases(&self) -> &[Alias] {
+        &self.host.aliases
+    }
+
+    /// TLS settings. The allocation stays the same until the settings change.
+    pub fn tls(&self) -> &Arc<HostTls> {
+        &self.host.tls
+    }
+
+    /// Whether the TLS settings are the defaults.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Routes in the order of the model, including those that are shadowed by another of the same path.
+    pub fn routes(&self) -> &[Arc<Route>] {
+        &self.host.routes
+    }
+
+    /// The features that a route uses, by its place among the routes.
+    pub(crate) fn needs(&self, route: usize) -> Needs {
+        self.needs[route]
+    }
+
+    /// The plans of the canaries of its routes that have steps.
+    pub fn rollouts(&self) -> impl Iterator<Item = &Arc<Rollout>> {
+        self.routes().iter().filter_map(|route| match &route.action {
+            Action::Forward(forward) => match &forward.backends {
+                Backends::Canary(canary) => canary.rollout.as_ref(),
+                Backends::One(_) | Backends::Split(_) => None,
+            },
+            Action::Files(_) | Action::Respond(_) | Action::NotFound => None,
+        })
+    }
+
+    /// Whether something of the host concerns more than its own requests: TLS settings, canaries with steps,
+    /// aliases.
+    pub(crate) fn is_special(&self) -> bool {
+        !self.is_plain || !self.aliases().is_empty() || self.rollouts().next().is_some()
+    }
+
+    /// Whether the table was built from this host, or from an equal one.
+    pub(crate) fn is_of(&self, host: &Arc<Host>) -> bool {
+        self.host == *host
+    }
+}
