@@ -298,8 +298,8 @@ impl Night {
         ensure!(found["cause"] != "" && found["beganBefore"] == false, "{found:#}");
         let began = off(&found["began"], self.began)?;
         let ended = off(&found["ended"], self.ended)?;
-        // A sample of which the misfortune takes a small part may not show it yet. A busy machine sends its load
-        // with pauses, of which one at an end counts for much where the misfortune is short.
+        // A sample of which the misfortune takes a small part may not show it yet. A busy machine sends its
+        // load with pauses, of which one at an end counts for much where the misfortune is short.
         let slack = self.longest_gap()? + if is_wished() { 1.5 } else { 4.0 };
         let is_near = |off: f64| (-slack..=slack).contains(&off);
         ensure!(
