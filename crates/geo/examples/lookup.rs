@@ -1,5 +1,4 @@
-//! Measures look-ups in a database of many networks: `cargo run --release --example lookup`. With the name
-//! of a file it writes the database there instead.
+//! Measures look-ups in a database of many networks: `cargo run --release --example lookup`.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,9 +28,6 @@ fn main() {
     };
     let networks: Vec<_> = names.iter().enumerate().map(|(at, name)| (name.as_str(), record(at))).collect();
     let bytes = mmdb("GeoLite2-City", 0, &networks);
-    if let Some(file) = std::env::args().nth(1) {
-        return std::fs::write(file, bytes).expect("a place for the file");
-    }
     let size = bytes.len() >> 20;
     let begin = Instant::now();
     let database = Database::read("GeoLite2-City".parse().expect("an edition"), bytes).expect("a database");
@@ -44,7 +40,6 @@ fn main() {
             databases.value(ip, Field::CityCountryCode).is_some()
         });
         measure("$geoip2_city", clients, |ip| databases.value(ip, Field::City).is_some());
-        measure("$geoip2_time_zone", clients, |ip| databases.value(ip, Field::TimeZone).is_some());
     }
 }
 

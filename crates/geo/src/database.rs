@@ -10,20 +10,15 @@ use maxminddb::{LookupResult, MaxMindDbError, Reader, WithinOptions};
 use crate::country::Country;
 use crate::edition::{Edition, Kind};
 use crate::field::Field;
-use crate::known::Known;
 use crate::ranges::{Builder, Ranges};
-use crate::record;
-use crate::tree::Tree;
+use crate::value::Value;
 
 /// A database whose structure has been verified. It is in memory and not mapped from its file: a file that is
 /// replaced or cut short in place would end the process with a signal at the next look-up.
 pub struct Database {
     edition: Edition,
-    build_epoch: u64,
-    bytes: Box<[u8]>,
-    tree: Tree,
-    /// Positions of texts that were looked up.
-    known: Known,
+    reader: Reader<Vec<u8>>,
+    bytes: usize,
     /// The countries of addresses, to be found faster than in the tree; none in a database without them, or
     /// with a tree of an unusual form.
     countries: Option<Ranges<Country>>,
@@ -31,7 +26,7 @@ pub struct Database {
     systems: Option<Ranges<u32>>,
 }
 
-type Record<'a> = LookupResult<'a, &'a [u8]>;
+type Record<'a> = LookupResult<'a, Vec<u8>>;
 
 /// The bytes are not a database of the edition.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +34,6 @@ pub enum InvalidDatabase {
     /// The bytes are not in the format of `MaxMind`, or are damaged.
     #[error("it is not a whole database in MaxMind's format: {0}")]
     Format(#[from] MaxMindDbError),
-    /// The tree has a form that the format does not have.
-    #[error("it is not a whole database in MaxMind's format: its tree has another form")]
-    Tree,
     /// The database has other contents.
     #[error("it is a database of type {0:?}")]
     Type(String),
@@ -54,21 +46,19 @@ impl Database {
     ///
     /// The bytes are no database, are damaged, or are a database with other contents.
     pub fn read(edition: Edition, bytes: Vec<u8>) -> Result<Self, InvalidDatabase> {
-        let bytes = bytes.into_boxed_slice();
-        let reader = Reader::from_source(&*bytes)?;
+        let size = bytes.len();
+        let reader = Reader::from_source(bytes)?;
         reader.verify()?;
-        let metadata = reader.metadata();
-        let database_type = &metadata.database_type;
+        let database_type = &reader.metadata().database_type;
         if !has_content(database_type, edition.kind) {
             return Err(InvalidDatabase::Type(database_type.clone()));
         }
-        let tree = Tree::of(metadata, &bytes).ok_or(InvalidDatabase::Tree)?;
         let has = |field: Field| field.kinds().contains(&edition.kind);
         let countries = has(Field::CountryCode).then(|| ranges(&reader, country_of)).flatten();
         let systems = has(Field::Asn).then(|| ranges(&reader, system_of)).flatten();
-        let build_epoch = metadata.build_epoch;
-        let known = Known::of(bytes.len());
-        Ok(Self { edition, build_epoch, bytes, tree, known, countries, systems })
+        let bytes =
+            size + countries.as_ref().map_or(0, Ranges::bytes) + systems.as_ref().map_or(0, Ranges::bytes);
+        Ok(Self { edition, reader, bytes, countries, systems })
     }
 
     /// The edition that the database was read as.
@@ -78,21 +68,19 @@ impl Database {
 
     /// The time at which the publisher made the database, in seconds since the epoch.
     pub fn build_epoch(&self) -> u64 {
-        self.build_epoch
+        self.reader.metadata().build_epoch
     }
 
     /// Bytes of memory that the database takes.
     pub fn bytes(&self) -> usize {
-        let ranges = self.countries.as_ref().map_or(0, Ranges::bytes);
-        let ranges = ranges + self.systems.as_ref().map_or(0, Ranges::bytes);
-        self.bytes.len() + self.tree.table_bytes() + self.known.bytes() + ranges
+        self.bytes
     }
 
     /// The country of an address; none if the database has none for it.
     pub(crate) fn country(&self, address: IpAddr) -> Option<Country> {
         match &self.countries {
             Some(countries) if !is_alias(address) => countries.get(address),
-            _ => Country::of_code(&self.value(address, Field::CountryCode)?),
+            _ => country_of(&self.reader.lookup(address).ok()?),
         }
     }
 
@@ -100,25 +88,14 @@ impl Database {
     pub(crate) fn system(&self, address: IpAddr) -> Option<u32> {
         match &self.systems {
             Some(systems) if !is_alias(address) => systems.get(address),
-            _ => self.value(address, Field::Asn)?.parse().ok(),
+            _ => system_of(&self.reader.lookup(address).ok()?),
         }
     }
 
     /// The value of a field; none if the database has none for the address.
     pub(crate) fn value(&self, address: IpAddr, field: Field) -> Option<Cow<'_, str>> {
-        let record = self.tree.find(&self.bytes, address)?;
-        let data = self.bytes.get(self.tree.data_start()..)?;
-        // Records with positions beyond 4 GiB are looked up each time.
-        let number = u32::try_from(record).ok();
-        let known = number.and_then(|number| self.known.get(field, number));
-        let position = known.unwrap_or_else(|| {
-            let found = record::find(data, record, field.path());
-            if let Some(number) = number {
-                self.known.keep(field, number, found);
-            }
-            found
-        });
-        record::text(data, position?)
+        let record = self.reader.lookup(address).ok()?;
+        record.decode_path::<Value<'_>>(field.path()).ok()?.map(|value| value.0)
     }
 }
 
@@ -133,7 +110,7 @@ fn system_of(record: &Record<'_>) -> Option<u32> {
 
 /// The values of all networks; none where the tree has a form that ranges cannot show.
 fn ranges<T: Copy + PartialEq>(
-    reader: &Reader<&[u8]>,
+    reader: &Reader<Vec<u8>>,
     value_of: impl Fn(&Record<'_>) -> Option<T>,
 ) -> Option<Ranges<T>> {
     let mut known: HashMap<usize, Option<T>> = HashMap::new();
@@ -159,7 +136,7 @@ fn is_alias(address: IpAddr) -> bool {
 
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}, {} bytes", self.edition, self.build_epoch, self.bytes())
+        write!(f, "{} of {}, {} bytes", self.edition, self.build_epoch(), self.bytes)
     }
 }
 
@@ -178,76 +155,4 @@ fn has_content(database_type: &str, kind: Kind) -> bool {
         ("Domain", &[Kind::Domain]),
     ];
     kinds.iter().find(|(name, _)| says(name)).is_none_or(|(_, has)| has.contains(&kind))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::field::FIELDS;
-
-    /// The text of a value in the form of variables.
-    fn text(value: &Value) -> Option<String> {
-        match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Bool(value) => Some(u8::from(*value).to_string()),
-            Value::Number(number) if number.is_f64() => Some(format!("{:.5}", number.as_f64()?)),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
-        }
-    }
-
-    /// Texts are read by our own code, and databases are verified by `maxminddb`: both have to agree.
-    #[test]
-    fn texts_are_those_of_the_reader() {
-        let names = |number: u32| json!({ "de": format!("Stadt {number}"), "en": format!("City {number}") });
-        let record = |number: u32| {
-            let country = json!({ "geoname_id": number, "iso_code": "DE", "names": names(number % 7) });
-            match number % 4 {
-                0 => {
-                    json!({ "city": { "geoname_id": number << 8, "names": names(number) }, "country": country })
-                }
-                1 => {
-                    json!({ "country": country, "location": { "latitude": f64::from(number) / 7.0, "metro_code": number } })
-                }
-                2 => json!({ "city": "no map", "postal": { "code": "x".repeat(number as usize % 400) } }),
-                _ => {
-                    json!({ "subdivisions": [{ "iso_code": "BE" }, { "names": names(number) }], "country": [country] })
-                }
-            }
-        };
-        let networks: Vec<_> = (0..2000_u32)
-            .map(|number| match number % 3 {
-                0 => (format!("10.{}.{}.0/24", number >> 8, number & 255), record(number)),
-                1 => (format!("20.{}.0.0/{}", number & 255, 9 + number % 24), record(number)),
-                _ => (format!("2001:{number:x}::/{}", 20 + number % 60), record(number)),
-            })
-            .collect();
-        let networks: Vec<_> =
-            networks.iter().map(|(name, record)| (name.as_str(), record.clone())).collect();
-        let bytes = testkit::mmdb("GeoLite2-City", 0, &networks);
-        let reader = Reader::from_source(bytes.clone()).unwrap();
-        let database = Database::read("GeoLite2-City".parse().unwrap(), bytes).unwrap();
-        let mut found = 0;
-        for number in 0..2000_u32 {
-            for address in [
-                format!("10.{}.{}.9", number >> 8, number & 255),
-                format!("20.{}.{}.1", number & 255, number % 9),
-                format!("2001:{number:x}::{number:x}"),
-                format!("2002:0a{:02x}:{:02x}00::", number >> 8, number & 255),
-            ] {
-                let address: IpAddr = address.parse().unwrap();
-                for field in FIELDS.iter().filter_map(|(name, _)| Field::named(name)) {
-                    let record = reader.lookup(address).unwrap();
-                    let expected: Option<Value> = record.decode_path(field.path()).ok().flatten();
-                    let expected = expected.as_ref().and_then(text);
-                    let value = database.value(address, field);
-                    assert_eq!(value.as_deref(), expected.as_deref(), "{} of {address}", field.name());
-                    found += usize::from(expected.is_some());
-                }
-            }
-        }
-        assert!(found > 10_000, "{found}");
-    }
 }

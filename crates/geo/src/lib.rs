@@ -9,11 +9,9 @@ mod database;
 mod databases;
 mod edition;
 mod field;
-mod known;
 mod ranges;
-mod record;
 mod systems;
-mod tree;
+mod value;
 
 pub use countries::Countries;
 pub use country::{Country, InvalidCountry, NAMES};

@@ -98,23 +98,28 @@ fn a_certificate_is_obtained_by_either_challenge_and_stays_after_a_restart() {
 #[test]
 fn a_restart_in_each_step_loses_no_order() {
     let upstream = Canned::saying("shop");
+    for challenge in ["http-01", "tls-alpn-01"] {
+        restart_in_each_step(|server, folder, _| {
+            serving(&[server], folder, &["a.test"], &upstream).setting("forebay-acme-challenges", challenge)
+        });
+    }
+}
+
+/// Kills the process of a setup in each step of the order for `a.test`, and starts it again: the order goes
+/// on.
+pub(crate) fn restart_in_each_step(setup: impl Fn(&AcmeServer, &Path, &str) -> Setup) {
     for step in ["/order/", "/authorization/", "/challenge/", "/finalize/", "/certificate/"] {
-        for challenge in ["http-01", "tls-alpn-01"] {
-            let (server, folder) = (AcmeServer::start(), tempfile::tempdir().unwrap());
-            let setup = || {
-                serving(&[&server], folder.path(), &["a.test"], &upstream)
-                    .setting("forebay-acme-challenges", challenge)
-            };
-            server.hold(Some(step));
-            let forebay = started(&server, setup());
-            server.await_held();
-            forebay.signal(Signal::KILL);
-            forebay.wait();
-            let forebay = started(&server, setup());
-            server.hold(None);
-            await_certified(&forebay, &server, "a.test");
-            assert_eq!((server.orders("a.test"), server.accounts()), (1, 1), "{step} {challenge}");
-        }
+        let (server, folder) = (AcmeServer::start(), tempfile::tempdir().unwrap());
+        let start = || started(&server, setup(&server, folder.path(), step));
+        server.hold(Some(step));
+        let forebay = start();
+        server.await_held();
+        forebay.signal(Signal::KILL);
+        forebay.wait();
+        let forebay = start();
+        server.hold(None);
+        await_certified(&forebay, &server, "a.test");
+        assert_eq!((server.orders("a.test"), server.accounts()), (1, 1), "{step}");
     }
 }
 

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use testkit::manifest::service;
 use testkit::{AcmeServer, Canned, Forebay, Setup, TlsClient};
 
-use crate::acme::{await_certified, await_state, certificate, is_certified, started};
+use crate::acme::{await_certified, await_state, certificate, is_certified, restart_in_each_step, started};
 use crate::setup;
 
 /// An HTTPS listener for a host, which names a Secret that does not exist.
@@ -102,23 +102,11 @@ fn a_gateway_without_http_answers_in_handshakes_at_once() {
 #[test]
 fn a_restart_in_each_step_loses_no_order_of_a_listener() {
     let upstream = Canned::saying("shop");
-    for step in ["/order/", "/authorization/", "/challenge/", "/finalize/", "/certificate/"] {
+    restart_in_each_step(|server, folder, step| {
         let challenge = if step == "/challenge/" { "tls-alpn-01" } else { "http-01" };
-        let (server, folder) = (AcmeServer::start(), tempfile::tempdir().unwrap());
-        let setup = || {
-            serving(&server, folder.path(), gateway(&[listener("a.test")]), &upstream)
-                .setting("forebay-acme-challenges", challenge)
-        };
-        server.hold(Some(step));
-        let forebay = started(&server, setup());
-        server.await_held();
-        forebay.signal(Signal::KILL);
-        forebay.wait();
-        let forebay = started(&server, setup());
-        server.hold(None);
-        await_certified(&forebay, &server, "a.test");
-        assert_eq!((server.orders("a.test"), server.accounts()), (1, 1), "{step} {challenge}");
-    }
+        serving(server, folder, gateway(&[listener("a.test")]), &upstream)
+            .setting("forebay-acme-challenges", challenge)
+    });
 }
 
 #[test]

@@ -155,16 +155,32 @@ fn the_share_of_a_replica_that_is_silent_is_checked_by_the_other() {
     left.await_that("the endpoint to pass", || !is_failing(left, addresses[of_second]));
 }
 
+/// Two replicas that check four endpoints, all of which are well.
+struct Pair {
+    endpoints: Vec<Moody>,
+    addresses: Vec<SocketAddr>,
+    replicas: Replicas,
+    /// The replica that checks each endpoint for both.
+    checkers: Vec<usize>,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let endpoints: Vec<_> = (0..4).map(|_| Moody::saying(ERROR)).collect();
+        endpoints.iter().for_each(Moody::become_well);
+        let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
+        // No check fails because the machine is busy: none has to end soon.
+        let replicas = replicas_with(2, "400ms", "5s", &addresses);
+        let checkers = checkers(&replicas.all, &addresses);
+        Self { endpoints, addresses, replicas, checkers }
+    }
+}
+
 /// The endpoint of the replica that checks it for all fails for that one alone, as if a rule of the network
 /// were in the way. The other one makes a check of its own, and keeps its verdict until both agree again.
 #[test]
 fn a_replica_that_reaches_an_endpoint_does_not_follow_one_that_does_not() {
-    let endpoints: Vec<_> = (0..4).map(|_| Moody::saying(ERROR)).collect();
-    endpoints.iter().for_each(Moody::become_well);
-    let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
-    // No check fails because the machine is busy: none has to end soon.
-    let replicas = replicas_with(2, "400ms", "5s", &addresses);
-    let checkers = checkers(&replicas.all, &addresses);
+    let Pair { endpoints, addresses, replicas, checkers } = Pair::start();
     let (checker, other) = (&replicas.all[checkers[0]], &replicas.all[1 - checkers[0]]);
     let before = checks(other, addresses[0]);
     endpoints[0].become_ill_for(Some(address_of(checkers[0])));
@@ -182,8 +198,11 @@ fn a_replica_that_reaches_an_endpoint_does_not_follow_one_that_does_not() {
     }
     endpoints[0].become_ill_for(None);
     checker.await_that("the endpoint to pass again", || !is_failing(checker, addresses[0]));
-    let checkers_again = self::checkers(&replicas.all, &addresses);
-    assert_eq!(checkers_again, checkers, "the other one makes no checks of its own any more");
+    assert_eq!(
+        self::checkers(&replicas.all, &addresses),
+        checkers,
+        "the other one makes no checks of its own any more"
+    );
     assert!(!is_failing(other, addresses[0]));
 }
 
@@ -191,12 +210,7 @@ fn a_replica_that_reaches_an_endpoint_does_not_follow_one_that_does_not() {
 /// and the one that has the duty, which is told of the doubt, finds nothing.
 #[test]
 fn a_replica_that_is_cut_off_from_an_endpoint_leaves_it_out_for_itself_alone() {
-    let endpoints: Vec<_> = (0..4).map(|_| Moody::saying(ERROR)).collect();
-    endpoints.iter().for_each(Moody::become_well);
-    let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
-    // No check fails because the machine is busy: none has to end soon.
-    let replicas = replicas_with(2, "400ms", "5s", &addresses);
-    let checkers = checkers(&replicas.all, &addresses);
+    let Pair { endpoints, addresses, replicas, checkers } = Pair::start();
     let (checker, other) = (&replicas.all[checkers[0]], &replicas.all[1 - checkers[0]]);
     endpoints[0].become_ill_for(Some(address_of(1 - checkers[0])));
     let mut client = other.client();

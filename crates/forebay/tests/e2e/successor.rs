@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
-use testkit::{Canned, Connection, Forebay, H3Client, PATIENCE, Setup, TlsClient, Upstream};
+use testkit::{Canned, Connection, Forebay, H3Call, H3Client, PATIENCE, Setup, TlsClient, Upstream};
 
 use crate::http3_rolling::{H3Loop, await_more};
 use crate::{GET, setup};
@@ -50,6 +50,48 @@ impl Client {
     pub(crate) fn stop(self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("no request fails");
+    }
+}
+
+/// A download over HTTP/3 whose endpoint sends piece by piece.
+pub(crate) struct Download {
+    client: H3Client,
+    call: H3Call,
+    peer: Connection,
+}
+
+impl Download {
+    const PIECE: &[u8] = &[b'x'; 16 << 10];
+    const PIECES: usize = 8;
+
+    /// A download that has its response's head.
+    pub(crate) fn begin(forebay: &Forebay, upstream: &Upstream) -> Self {
+        let client = H3Client::connect(forebay.https_address(), &TlsClient::new("web.test"));
+        let mut call = client.call("GET", "web.test", "/", &[]);
+        call.finish();
+        let (mut peer, _) = upstream.accept_request();
+        let len = Self::PIECES * Self::PIECE.len();
+        peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n"));
+        assert_eq!(call.read_head().status, 200);
+        Self { client, call, peer }
+    }
+
+    /// Goes on with all of them in turn to their ends. Each client sends from another port before each piece.
+    pub(crate) fn finish(all: &mut [Self]) {
+        for _ in 0..Self::PIECES {
+            for Self { client, call, peer } in &mut *all {
+                client.quic().rebind();
+                peer.send(Self::PIECE);
+                let mut len = 0;
+                while len < Self::PIECE.len() {
+                    len += call.read().expect("the download goes on").len();
+                }
+                assert_eq!(len, Self::PIECE.len());
+            }
+        }
+        for Self { call, .. } in all {
+            assert_eq!(call.read(), None);
+        }
     }
 }
 
@@ -171,11 +213,8 @@ fn upgrades_lose_no_request_over_http3() {
 /// Each of four processes has a download when it is replaced, whose client sends from another port then.
 #[test]
 fn downloads_over_http3_go_on_while_the_binary_is_replaced() {
-    const PIECE: &[u8] = &[b'x'; 16 << 10];
-    const PIECES: usize = 8;
     let upstream = Upstream::new();
     let forebay = http3().annotation("proxy-buffering", "off").endpoint(upstream.address()).start();
-    let connect = || H3Client::connect(forebay.https_address(), &TlsClient::new("web.test"));
     let first = forebay.pid().as_raw_nonzero().get();
     let mut process = first;
     let mut downloads = Vec::new();
@@ -184,28 +223,9 @@ fn downloads_over_http3_go_on_while_the_binary_is_replaced() {
             send(process, Signal::USR2);
             process = successor_of(&forebay, process);
         }
-        let client = connect();
-        let mut call = client.call("GET", "web.test", "/", &[]);
-        call.finish();
-        let (mut peer, _) = upstream.accept_request();
-        peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECES * PIECE.len()));
-        assert_eq!(call.read_head().status, 200);
-        downloads.push((client, call, peer));
+        downloads.push(Download::begin(&forebay, &upstream));
     }
-    for _ in 0..PIECES {
-        for (client, call, peer) in &mut downloads {
-            client.quic().rebind();
-            peer.send(PIECE);
-            let mut len = 0;
-            while len < PIECE.len() {
-                len += call.read().expect("the download goes on").len();
-            }
-            assert_eq!(len, PIECE.len());
-        }
-    }
-    for (_, call, _) in &mut downloads {
-        assert_eq!(call.read(), None);
-    }
+    Download::finish(&mut downloads);
     drop(downloads);
     forebay.await_that("the packets of the process before", || {
         forebay.metrics().sum("forebay_http3_forwarded_packets_total", &[("result", "process")]) > 0

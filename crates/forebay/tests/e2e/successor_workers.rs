@@ -10,7 +10,7 @@ use testkit::{Canned, Connection, Forebay, H3Client, Setup, TlsClient, Upstream}
 
 use crate::FOREBAY;
 use crate::http3_rolling::{H3Loop, await_more};
-use crate::successor::{Client, end, send, successor_of};
+use crate::successor::{Client, Download, end, send, successor_of};
 
 /// Numbers of workers of processes that replace one another.
 const NUMBERS: [u32; 4] = [2, 4, 1, 3];
@@ -144,8 +144,6 @@ fn the_kernel_selects_workers_by_their_new_number() {
 /// then.
 #[test]
 fn downloads_of_workers_that_are_no_more_go_on() {
-    const PIECE: &[u8] = &[b'x'; 16 << 10];
-    const PIECES: usize = 4;
     let (upstream, mut programs) = (Upstream::new(), Programs::new());
     let setup = setup(&programs).annotation("proxy-buffering", "off").endpoint(upstream.address());
     let forebay = programs.start(setup);
@@ -154,30 +152,9 @@ fn downloads_of_workers_that_are_no_more_go_on() {
         if workers != NUMBERS[0] {
             programs.upgrade(&forebay, workers);
         }
-        for _ in 0..4 {
-            let client = H3Client::connect(forebay.https_address(), &TlsClient::new("web.test"));
-            let mut call = client.call("GET", "web.test", "/", &[]);
-            call.finish();
-            let (mut peer, _) = upstream.accept_request();
-            peer.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", PIECES * PIECE.len()));
-            assert_eq!(call.read_head().status, 200);
-            downloads.push((client, call, peer));
-        }
+        downloads.extend((0..4).map(|_| Download::begin(&forebay, &upstream)));
     }
-    for _ in 0..PIECES {
-        for (client, call, peer) in &mut downloads {
-            client.quic().rebind();
-            peer.send(PIECE);
-            let mut len = 0;
-            while len < PIECE.len() {
-                len += call.read().expect("the download goes on").len();
-            }
-            assert_eq!(len, PIECE.len());
-        }
-    }
-    for (_, call, _) in &mut downloads {
-        assert_eq!(call.read(), None);
-    }
+    Download::finish(&mut downloads);
     forebay.await_that("packets of the process before", || {
         packets(&mut Connection::to(forebay.admin_address()), "process") > 0
     });
