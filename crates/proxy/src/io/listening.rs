@@ -14,6 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::io::deadline::Deadline;
 use crate::io::socket::is_about_descriptors;
+use crate::io::sys;
 use crate::io::turn;
 use crate::limits::{ACCEPT_BACKLOG, ACCEPT_RETRY_DELAY, ACCEPTS_PER_TURN_MAX, SPARE_ACCEPTS_MAX};
 use crate::worker::Worker;
@@ -156,14 +157,17 @@ impl Acceptor {
         self.listener.local_addr().ok().map(|local| local.port())
     }
 
-    /// Accepts the connections that are established already, and no more: closing the listener would reset
-    /// them. A socket that a service manager keeps stays open, with what waits there for the next process.
+    /// Accepts the connections that are established already, and few more: closing the listener would reset
+    /// them. A client that connects again and again would otherwise keep the worker here for ever. A socket
+    /// that a service manager keeps stays open, with what waits there for the next process.
     pub(crate) fn close(&self) {
         self.accepting.abort();
         if self.is_kept {
             return;
         }
-        while let Ok((stream, peer)) = self.listener.try_accept() {
+        let waiting = sys::established_waiting(&*self.listener).unwrap_or(0);
+        for _ in 0..waiting.saturating_add(ACCEPTS_PER_TURN_MAX) {
+            let Ok((stream, peer)) = self.listener.try_accept() else { break };
             (self.admit)(stream, peer);
         }
         // The task drops the socket only when it runs next. On a listening socket this cannot fail.

@@ -61,6 +61,25 @@ pub(crate) fn attach_reuse_port_filter(socket: &impl AsFd, program: &[libc::sock
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The number of connections that a listening socket has ready for `accept`, which the kernel reports as
+/// `tcpi_unacked` (tcp(7)).
+pub(crate) fn established_waiting(socket: &impl AsFd) -> io::Result<usize> {
+    // SAFETY: all of its fields are numbers, for which zero is a value.
+    let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
+    let mut len = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel writes at most `len` bytes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut len,
+        )
+    };
+    if result == 0 { Ok(info.tcpi_unacked as usize) } else { Err(io::Error::last_os_error()) }
+}
+
 /// A copy of the descriptor with this number, which is closed when another program begins.
 pub(crate) fn copy_descriptor(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the call takes a number, which need not be that of an open descriptor.
@@ -228,9 +247,20 @@ unsafe fn put_source(message: &libc::msghdr, from: IpAddr) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
+
+    #[test]
+    fn a_listener_tells_how_many_connections_wait() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert_eq!(established_waiting(&listener).unwrap(), 0);
+        // Over loopback a connection is in the queue when `connect` returns.
+        let _clients = [(); 3].map(|()| TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        assert_eq!(established_waiting(&listener).unwrap(), 3);
+        listener.accept().unwrap();
+        assert_eq!(established_waiting(&listener).unwrap(), 2);
+    }
 
     #[test]
     fn an_answer_comes_from_where_the_question_went() {
