@@ -350,6 +350,18 @@ impl Forebay {
         Duration::from_nanos(threads.flatten().filter_map(of_thread).sum())
     }
 
+    /// Ends the processes that have succeeded it, which write to its log as well: reading that would not end
+    /// before they do.
+    fn end_successors(&self) {
+        for line in self.log.so_far() {
+            let number = line.split_once(" successor=").map(|(_, rest)| rest.trim());
+            if let Some(successor) = number.and_then(|number| Pid::from_raw(number.parse().ok()?)) {
+                // It may have ended already.
+                let _ = kill_process(successor, Signal::KILL);
+            }
+        }
+    }
+
     /// The id of its process.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
@@ -362,6 +374,7 @@ impl Drop for Forebay {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
+            self.end_successors();
             eprintln!("forebay said: {:#?}", self.log.finish());
         }
     }
