@@ -31,6 +31,9 @@ pub struct Setup {
     manifests: Vec<(String, String)>,
 }
 
+/// Pause between two looks at a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
 /// A running `forebay serve`. Killed when dropped.
 #[derive(Debug)]
 pub struct Forebay {
@@ -259,11 +262,13 @@ impl Forebay {
         self.await_that(&format!("{name}{labels:?} to be {value}"), || sum() == value);
     }
 
-    /// Polls until a condition holds. For conditions without an event; each poll is a round trip.
+    /// Polls until a condition holds. For conditions without an event; the pauses leave the CPU to what is
+    /// waited for.
     pub fn await_that(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !holds() {
             assert!(Instant::now() < end, "waited in vain for {what}");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
