@@ -29,15 +29,10 @@ const ADDRESSES: &str = "10.245.0.0/24";
 const USABLE: &str = "10.245.0.250";
 /// For documentation (RFC 5737): nobody's.
 const UNUSABLE: &str = "192.0.2.1";
-/// The programs behind the suite's images.
-const PROGRAMS: [(&str, &str, &str); 2] = [
-    (
-        "registry.k8s.io/gateway-api/echo-basic",
-        "echo-basic",
-        "sigs.k8s.io/gateway-api/conformance/echo-basic",
-    ),
-    ("registry.k8s.io/coredns/coredns", "coredns", "./coredns"),
-];
+/// The image of the suite's backends, and the program behind it.
+const IMAGE: &str = "registry.k8s.io/gateway-api/conformance/echo-basic";
+const BACKEND: &str = "echo-basic";
+const BACKEND_PACKAGE: &str = "sigs.k8s.io/gateway-api-conformance-images/echo-basic";
 /// The implementation that the report names.
 const IMPLEMENTATION: [(&str, &str); 4] = [
     ("organization", "forebay"),
@@ -92,9 +87,8 @@ fn enter(arguments: &Arguments) -> Result<ExitCode> {
     cluster::binary()?;
     let folder = programs()?;
     fs::create_dir_all(&folder)?;
-    for (_, name, package) in PROGRAMS {
-        go(&["build", "-trimpath", "-o", &folder.join(name).display().to_string(), package])?;
-    }
+    let backend = folder.join(BACKEND).display().to_string();
+    go(&["build", "-trimpath", "-o", &backend, BACKEND_PACKAGE])?;
     let suite = folder.join("suite").display().to_string();
     go(&["test", "-c", "-vet=off", "-trimpath", "-ldflags=-s -w", "-o", &suite, "."])?;
     let crds = cluster::gateway_crds(&arguments.channel)?;
@@ -108,8 +102,9 @@ fn enter(arguments: &Arguments) -> Result<ExitCode> {
 fn go(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("go");
     command.current_dir(sources()).args(arguments);
-    // The toolchain that is there, and nothing that is not in go.sum.
-    command.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    // The toolchain that go.mod names where the one that is there is older, and no module that is not in
+    // go.sum.
+    command.env("GOTOOLCHAIN", cluster::GATEWAY_TOOLCHAIN).env("GOFLAGS", "-mod=readonly -buildvcs=false");
     output(&mut command).context("Go 1.26 or later is needed, from https://go.dev").map(drop)
 }
 
@@ -139,10 +134,8 @@ fn inside(arguments: &Arguments, crds: &Path) -> Result<ExitCode> {
 }
 
 fn images(arguments: &Arguments) -> Result<BTreeMap<String, Vec<String>>> {
-    let folder = programs()?;
-    let images =
-        PROGRAMS.map(|(image, name, _)| (image.to_owned(), vec![folder.join(name).display().to_string()]));
-    let mut images = BTreeMap::from(images);
+    let backend = programs()?.join(BACKEND).display().to_string();
+    let mut images = BTreeMap::from([(IMAGE.to_owned(), vec![backend])]);
     let forebay = arguments.forebay.clone().map_or_else(|| forebay_of("debug"), Ok)?;
     let forebay = std::path::absolute(forebay)?;
     images.insert("forebay".to_owned(), vec![forebay.display().to_string()]);
@@ -217,7 +210,6 @@ fn suite(arguments: &Arguments, folder: &Path, cluster: &Cluster) -> Result<bool
     command.args(&arguments.suite).current_dir(folder);
     command.env("KUBECONFIG", cluster.kubeconfig());
     command.env("USABLE_ADDRESSES", USABLE).env("UNUSABLE_ADDRESSES", UNUSABLE);
-    command.env("CHANNEL", &arguments.channel);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start the suite")?;
     let mut log = File::create(folder.join("suite.log"))?;

@@ -280,7 +280,7 @@ fn not_served<'i>(
     let hosts = translation.model.hosts().zip(translation.origins.iter());
     let routes = hosts.flat_map(|(host, origins)| host.routes.iter().zip(origins.iter()));
     let served: HashSet<_> =
-        routes.filter(|(route, _)| is_served(route)).map(|(_, origin)| origin.object.clone()).collect();
+        routes.filter(|(route, _)| is_served(route)).map(|(_, origin)| origin.object()).collect();
     let canary = format!("{}/canary", options.annotations_prefix);
     // A canary has no routes of its own: it receives a share of another Ingress's requests.
     let has_routes = |ingress: &Sourced<Ingress>| ingress.metadata.annotations.get(&canary).is_none();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::names::ObjectRef;
-use crate::objects::{At, Resource, Sourced};
+use crate::objects::{At, Ingress, Resource, Sourced};
 
 /// The severity of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -173,7 +173,7 @@ impl Problem {
 
     /// A problem at a place.
     pub(crate) fn in_place(severity: Severity, place: &SourceLocation, message: impl Into<String>) -> Self {
-        let SourceLocation { object, uid, file, line } = place;
+        let SourceLocation { object, uid, file, line, .. } = place;
         Self {
             object: Some(object.clone()),
             uid: uid.clone(),
@@ -194,6 +194,8 @@ pub(crate) struct SourceLocation {
     pub(crate) file: Option<Arc<Path>>,
     /// Line in the file, from 1.
     pub(crate) line: Option<u32>,
+    /// The object itself, where it is an Ingress whose routes have this place.
+    pub(crate) ingress: Option<Arc<Sourced<Ingress>>>,
 }
 
 impl SourceLocation {
@@ -205,19 +207,26 @@ impl SourceLocation {
             uid: object.metadata().uid.clone(),
             file: origin.file.clone(),
             line: origin.file.as_ref().map(|_| origin.line),
+            ingress: None,
         }
     }
 
     /// The place of settings that hold for the whole proxy; its problems are never reported.
     pub(crate) fn of_proxy() -> Self {
         let object = ObjectRef { kind: "", namespace: String::new(), name: String::new() };
-        Self { object, uid: None, file: None, line: None }
+        Self { object, uid: None, file: None, line: None, ingress: None }
     }
 
     /// The place of one value in an object.
     pub(crate) fn at<T: Resource, V>(object: &Sourced<T>, value: &At<V>) -> Self {
         let whole = Self::of(object);
         Self { line: object.origin.line_of(value).or(whole.line), ..whole }
+    }
+
+    /// The same place, for routes that the Ingress declares.
+    #[must_use]
+    pub(crate) fn of_routes(self, ingress: &Arc<Sourced<Ingress>>) -> Self {
+        Self { ingress: Some(Arc::clone(ingress)), ..self }
     }
 }
 

@@ -143,8 +143,8 @@ fn endpoints(cluster: &Cluster) -> String {
 /// The text is `Ingress default/web (examples/web.yaml:12)`.
 impl fmt::Display for RouteOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.object)?;
-        match (&self.file, self.line) {
+        write!(f, "{}", self.object())?;
+        match (self.file(), self.line()) {
             (Some(file), Some(line)) => write!(f, " ({}:{line})", file.display()),
             (Some(file), None) => write!(f, " ({})", file.display()),
             (None, _) => Ok(()),

@@ -94,14 +94,14 @@ fn describe_listener(text: &mut String, listener: &Listener, model: &Model) {
             hosts.iter().for_each(|host| describe_host(text, host, is_tls, model));
         }
         Protocol::Tcp(stream) | Protocol::Udp(stream) => {
-            writeln!(text, " -> {} [{}]", backends(&stream.backends, model), stream.labels.object).unwrap();
+            writeln!(text, " -> {} [{}]", backends(&stream.backends, model), stream.labels.object()).unwrap();
         }
     }
 }
 
 fn describe_host(text: &mut String, host: &Host, is_tls: bool, model: &Model) {
     write!(text, "  {}", host.name).unwrap();
-    if let Some(wider) = &host.wider {
+    if let Some(wider) = host.wider.as_ref().and_then(|wider| wider.host.as_ref()) {
         write!(text, ", then {wider}").unwrap();
     }
     if is_tls {
@@ -117,19 +117,24 @@ fn describe_host(text: &mut String, host: &Host, is_tls: bool, model: &Model) {
         }
         if let Some(stream) = &tls.stream {
             let how = if stream.is_terminated { "decrypted" } else { "as it comes" };
-            write!(text, ", {how} -> {} [{}]", backends(&stream.backends, model), stream.labels.object)
+            write!(text, ", {how} -> {} [{}]", backends(&stream.backends, model), stream.labels.object())
                 .unwrap();
         }
     }
     text.push('\n');
-    host.routes.iter().for_each(|route| describe_route(text, route, model));
+    for (at, group) in host.groups().enumerate() {
+        if at > 0 {
+            writeln!(text, "    then of a wider name").unwrap();
+        }
+        host.routes[group].iter().for_each(|route| describe_route(text, route, model));
+    }
 }
 
 fn describe_route(text: &mut String, route: &Route, model: &Model) {
     let labels = &route.labels;
     write!(text, "    {:?} -> {}", route.path, action(&route.action, model)).unwrap();
-    let rule = if labels.rule.is_empty() { String::new() } else { format!(" {}", labels.rule) };
-    writeln!(text, " [{}/{}{rule}]", labels.namespace, labels.object).unwrap();
+    let rule = if labels.rule().is_empty() { String::new() } else { format!(" {}", labels.rule()) };
+    writeln!(text, " [{}/{}{rule}]", labels.namespace(), labels.object()).unwrap();
     if let Some(conditions) = &route.conditions {
         writeln!(text, "      {conditions:?}").unwrap();
     }

@@ -159,7 +159,7 @@ fn injected(model: &Model, end: &str) -> Option<String> {
 /// Texts that become part of heads of a route's requests and responses. Targets and values of requests are
 /// left out, because they are escaped when they are written.
 fn in_heads(route: &Route, texts: &mut Vec<String>) {
-    texts.push(format!("{:?} {:?}", route.path, route.labels.path));
+    texts.push(format!("{:?} {:?}", route.path, route.labels.path()));
     for filter in route.request_filters.as_slice() {
         texts.push(match filter {
             RequestFilter::UrlRewrite(rewrite) => format!("{:?}", rewrite.host),

@@ -343,7 +343,7 @@ fn route(translation: &Translation) -> &Route {
         _ => None,
     });
     let routes = listener.unwrap().iter().flat_map(|host| &host.routes);
-    routes.into_iter().find(|route| route.labels.object == "web").unwrap()
+    routes.into_iter().find(|route| route.labels.object() == "web").unwrap()
 }
 
 /// The route of an Ingress with these annotations.

@@ -2,12 +2,13 @@
 //!
 //! Must not be in here: how a pattern is filled ([`crate::text`]).
 
+mod guard;
 mod udp;
 
 /// English patterns and their translations, in which `{0}` is the first value, so that the order may be
 /// another.
 pub(crate) fn catalogue() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    TEXTS.iter().chain(udp::TEXTS)
+    TEXTS.iter().chain(guard::TEXTS).chain(udp::TEXTS)
 }
 
 const TEXTS: &[(&str, &str)] = &[
@@ -294,6 +295,15 @@ const TEXTS: &[(&str, &str)] = &[
     ("no replies were counted", "没有统计到应答"),
     ("{} of {} {} were slow", "{2}共 {1} 个，其中 {0} 过慢"),
     ("{}, while {} waited {} ms for its CPU quota", "{0}，同时 {1} 因 CPU 配额等待了 {2} ms"),
+    (
+        "{}, while threads of this machine waited for a CPU {} of the time",
+        "{0}，同时本机有线程在 {1} 的时间里等待 CPU",
+    ),
+    ("{}, while the CPUs of this machine were busy {} of the time", "{0}，同时本机 CPU 在 {1} 的时间里繁忙"),
+    (
+        "more CPUs on this node, or fewer threads that want them; reserve CPUs for the proxy and its upstreams (requests, cpuset); a CPU quota that is too low counts here too: --pods examines all Pods on this node",
+        "给本节点更多 CPU，或减少争用 CPU 的线程；为代理和上游预留 CPU（requests、cpuset）；过低的 CPU 配额也计入此项：--pods 检查本节点上的所有 Pod",
+    ),
     ("answers of {}/{}:{}", "{0}/{1}:{2} 的应答"),
     ("responses of upstreams", "上游的响应"),
     ("the proxy's metrics do not count handshakes", "代理的指标没有统计握手"),
@@ -571,24 +581,4 @@ const TEXTS: &[(&str, &str)] = &[
         "{0} 为 {1}（{2} 个端口），宿主机为 {3}（{4} 个）：端口数是宿主机的 {5} %",
     ),
     ("{} is {} and the host's is {}", "{0} 为 {1}，宿主机为 {2}"),
-    // Texts of `checks/guard.rs`.
-    (
-        "more of the resource, or more replicas (docs/guard.md); `forebay-guard: enforce` serves critical requests first meanwhile",
-        "增加所缺的资源，或者增加副本（docs/guard.md）；在此之前，`forebay-guard: enforce` 优先服务关键请求",
-    ),
-    ("the proxy's metrics tell of no guard", "代理的指标中没有 guard"),
-    (
-        "{} connections were turned away since no file descriptor was left",
-        "{0} 条连接因文件描述符用尽而被拒绝",
-    ),
-    ("this process is very short: {}", "本进程资源严重紧张：{0}"),
-    ("this process is short: {}", "本进程资源紧张：{0}"),
-    ("this process was short meanwhile: {}", "本进程资源曾一度紧张：{0}"),
-    ("this process is short of nothing", "本进程的各项资源都充足"),
-    ("cpu throttled", "CPU throttle（CFS 限流）"),
-    ("cpu stalled", "等待 CPU 的时间"),
-    ("memory", "内存"),
-    ("descriptors", "文件描述符"),
-    ("accept queue", "全连接队列"),
-    ("loop lag", "事件循环的延迟"),
 ];

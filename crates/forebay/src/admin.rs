@@ -39,7 +39,7 @@ use crate::explain::{self, Objects, Question};
 use crate::instance_status::InstanceStatus;
 use crate::past::answer::Readers;
 use crate::server::{self, ConnectionSlot, Connections};
-use crate::{canaries, configuration, machine, version};
+use crate::{allocator, canaries, configuration, machine, version};
 pub(crate) use access::Access;
 pub(crate) use oidc::SignIn;
 use oidc::Visitor;
@@ -464,7 +464,8 @@ impl Admin {
         let report = self.acme.get().map(Acme::report).filter(|report| !report.directories.is_empty());
         self.registry.set_obtained_certificates(report.iter().flat_map(Report::counts));
         let mut text = String::new();
-        self.registry.encode(&machine::process(), &mut text);
+        let process = observe::Process { memory: allocator::memory(), ..machine::process() };
+        self.registry.encode(&process, &mut text);
         response(StatusCode::OK, observe::CONTENT_TYPE, text)
     }
 

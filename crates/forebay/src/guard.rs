@@ -1,5 +1,5 @@
 //! Measures once a second the resources that this process is short of, and orders the reactions: the data
-//! plane reads no files.
+//! plane reads no files. Unused memory is given back to the system at the same time.
 
 use std::io;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use model::overload::Mode;
 use observe::{GuardFigure, Registry, Shortage};
 use proxy::guard::{Change, Guard, GuardHandle, Pressure, Relief};
 
+use crate::allocator::give_back_unused;
+
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the thread, which ends when the workers have.
@@ -19,6 +21,7 @@ pub(crate) fn spawn(handle: GuardHandle) -> io::Result<()> {
         while !watch.handle.is_over() {
             std::thread::sleep(EVERY);
             watch.look();
+            give_back_unused();
         }
     };
     std::thread::Builder::new().name("guard".to_owned()).spawn(run).map(drop)

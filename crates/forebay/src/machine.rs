@@ -136,6 +136,7 @@ pub(crate) fn process() -> observe::Process {
         resident_bytes: field(24) * rustix::param::page_size() as u64,
         read_bytes: of_io("rchar"),
         write_bytes: of_io("wchar"),
+        memory: observe::HeapPages::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod admin;
+mod allocator;
 mod ask;
 mod bench;
 mod cache;
@@ -55,15 +56,6 @@ use clap::Parser;
 
 use crate::cli::{Cli, Command, Plugin};
 use crate::ignored::PassedOver;
-
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-/// Options that jemalloc reads at its start. A thread scans its cache of free memory after so many bytes of
-/// allocations: by default after 64 KiB, which is every 24 requests, and costs each of them 1.5 %.
-#[expect(unsafe_code, reason = "this is the name that jemalloc looks for, and nothing else has it")]
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub static ALLOCATOR_OPTIONS: &[u8] = b"tcache_gc_incr_bytes:2097152\0";
 
 /// Exit status if arguments, addresses or files cannot be used.
 const EXIT_UNUSABLE: u8 = 2;

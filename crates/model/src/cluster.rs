@@ -24,15 +24,21 @@ pub(crate) const CLUSTER_ID: &str = "ClusterId";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clusters {
     /// All parts but the last one have [`PART`] places.
-    parts: Vec<Arc<Vec<Option<Arc<Cluster>>>>>,
+    parts: Vec<Arc<ClusterPart>>,
     /// The clusters whose endpoints are checked.
     checked: BTreeSet<ClusterId>,
 }
 
+/// A part of [`Clusters`]: those of neighbouring ids, each in its place.
+pub type ClusterPart = Vec<Option<Arc<Cluster>>>;
+
 /// Places of a part.
-const PART: usize = 256;
+const PART: usize = Clusters::PART;
 
 impl Clusters {
+    /// The number of ids in a part: a change of one of its clusters makes another part.
+    pub const PART: usize = 256;
+
     /// The cluster of an id.
     ///
     /// # Panics
@@ -46,6 +52,16 @@ impl Clusters {
     pub fn find(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         let at = id.0 as usize;
         self.parts.get(at / PART)?.get(at % PART)?.as_ref()
+    }
+
+    /// The parts, in which the clusters are by their ids. A part that two models share has the same clusters.
+    pub fn parts(&self) -> impl Iterator<Item = &Arc<ClusterPart>> {
+        self.parts.iter()
+    }
+
+    /// The part with a number, from 0; none beyond the last one.
+    pub fn part(&self, number: usize) -> Option<&Arc<ClusterPart>> {
+        self.parts.get(number)
     }
 
     /// The least id that is greater than those of all clusters.

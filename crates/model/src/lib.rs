@@ -86,7 +86,9 @@ pub use canary::{Canary, CanaryHeader, CanaryHeaderRule, CanaryRules};
 pub use canary_weight::CanaryWeight;
 pub use client_limits::{ClientLimits, Rate};
 pub use client_places::ClientPlaces;
-pub use cluster::{AppProtocol, Balance, Cluster, ClusterId, Clusters, Encryption, Endpoint, EndpointState};
+pub use cluster::{
+    AppProtocol, Balance, Cluster, ClusterId, ClusterPart, Clusters, Encryption, Endpoint, EndpointState,
+};
 pub use compression::{CodingOffer, Compression, ContentCoding};
 pub use condition::{Condition, Conditions, Precedence, ValueMatch};
 pub use cors::{Cors, Origin, Origins};
@@ -106,12 +108,12 @@ pub use firewall::{Firewall, RuleSet};
 pub use head_text::{CookieText, HeadText, HeaderName, InvalidHeadText};
 pub use header_changes::{HeaderChanges, InvalidChange};
 pub use health_check::{HealthCheck, HealthProbe};
-pub use host::Host;
+pub use host::{Host, Wider};
 pub use host_name::{Alias, HostName, InvalidHostName};
 pub use host_tls::{ClientAuth, HostTls, VerifyClient};
 pub use json::to_json;
 pub use jwt::{Jwt, JwtIssuer, TokenPlace};
-pub use labels::Labels;
+pub use labels::{LabelTexts, Labels};
 pub use list::{Items, List};
 pub use listener::{HostList, Listener, ListenerId, ListenerKind, Protocol};
 pub use networks::{AddressRule, Networks};

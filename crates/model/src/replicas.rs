@@ -11,4 +11,7 @@ pub struct Replicas {
     pub cluster: ClusterId,
     /// The address of this process among them.
     pub own: IpAddr,
+    /// Replicas that are listed and get no new requests: they start, or finish what they have begun.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unready: Vec<IpAddr>,
 }

@@ -256,4 +256,7 @@ pub struct UpstreamTls {
     pub versions: TlsVersions,
     /// TLS 1.2 suites that are offered; empty for all.
     pub ciphers: Vec<CipherSuite>,
+    /// Connections carry the bytes of a stream: no protocol is offered (RFC 7301).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_for_bytes: bool,
 }

@@ -48,7 +48,7 @@ pub use local_counter::LocalCounter;
 pub use options::{BuildInfo, Controller, MetricsOptions};
 pub use overload::{ClusterOverload, EndpointOverload, OverloadCells, PRIORITIES, Wait, Waits};
 pub use recorder::Recorder;
-pub use registry::{Judged, Orphan, Process, Registry};
+pub use registry::{HeapPages, Judged, Orphan, Process, Registry};
 pub use sample::{Sample, UpstreamSample};
 pub use sign_ins::SignIns;
 pub use stream::{StreamCells, StreamCounter, StreamName};
@@ -165,6 +165,9 @@ table! {
         "client" => QuicToClient, "Packets of another replica that were sent on to its client.";
         "full" => QuicForwardFull, "Packets that were dropped, since the worker has as many as it may.";
         "refused" => QuicForwardRefused, "Forwarded packets that no replica has made, or not for this one.";
+        "ended" => QuicResetEnded, "Stateless resets for connections of this process that have ended, or of one before a restart.";
+        "process" => QuicResetProcess, "Stateless resets for connections of a process that was replaced in an upgrade and has ended.";
+        "replica" => QuicResetReplica, "Stateless resets for connections of a replica that is gone.";
         "sent" => CountsSent, "Datagrams with counts that were sent to another replica.";
         "unsent" => CountsUnsent, "Datagrams with counts that could not be sent.";
         "taken" => CountsTaken, "Datagrams with counts of another replica.";

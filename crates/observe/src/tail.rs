@@ -207,7 +207,7 @@ impl Ended {
             let _ = write!(out, " {cluster}");
         }
         if let Some(labels) = &self.labels {
-            let _ = write!(out, " {}/{}", labels.namespace, labels.object);
+            let _ = write!(out, " {}/{}", labels.namespace(), labels.object());
         }
         out.make_ascii_lowercase();
     }

@@ -184,8 +184,18 @@ pub(crate) const HTTP3_TRIAL_SHARE: u64 = 16;
 /// Time for which a client may remember that a host is served over HTTP/3.
 pub(crate) const HTTP3_OFFER_MIN: Duration = Duration::from_secs(60);
 pub(crate) const HTTP3_OFFER_MAX: Duration = Duration::from_secs(86_400);
-/// Bytes of a connection of QUIC that have been written and that its client has not acknowledged.
+/// Bytes of a connection of QUIC that have been written and that its client has not acknowledged: the least
+/// and the largest bound. The least one is twice the first window of congestion control, so that connections
+/// that send little take nothing of what all share.
+pub(crate) const QUIC_SEND_WINDOW_MIN: u64 = 29 << 10;
 pub(crate) const QUIC_UNACKNOWLEDGED_BYTES_MAX: u64 = 1 << 20;
+/// Bytes that the bounds of all connections of a worker exceed the least one by, and the part of them that
+/// one connection may take.
+pub(crate) const QUIC_SEND_WINDOWS_MAX: u64 = 8 << 20;
+pub(crate) const QUIC_SEND_WINDOW_PART: u64 = 8;
+/// A connection that would send more than such a part, and may have less than this, is served behind others.
+/// So it is where more than a hundred download at once.
+pub(crate) const QUIC_SEND_WINDOW_SHORT: u64 = 64 << 10;
 /// Streams that a client may open before it has shown that it uses many, and after that. `quinn-proto` keeps
 /// tables with room for all of them: with 100, which RFC 9114 section 6.1 asks for, they take 5.4 KB, and
 /// with 20 and [`QUIC_UNI_STREAMS_MAX`] 1.3. A client with half as many requests open may open 100 a round
@@ -244,6 +254,13 @@ pub(crate) const QUIC_SEND_BUFFER_BYTES: usize = 4 << 20;
 /// connections are served.
 pub(crate) const QUIC_DATAGRAMS_PER_SEND_MAX: usize = 40;
 pub(crate) const QUIC_DATAGRAMS_SENT_PER_TURN_MAX: usize = 200;
+/// Full calls of the kernel that are written ahead of what was sent: bytes that are sent soon are still in
+/// the CPU's caches.
+pub(crate) const QUIC_SENDS_AHEAD: usize = 2;
+/// Bytes of a datagram that are not content: header, tag and frame.
+pub(crate) const QUIC_DATAGRAM_OVERHEAD: usize = 48;
+/// Time by which a timer of a connection is late if its worker has been kept from running.
+pub(crate) const QUIC_TIMER_LATE_MIN: Duration = Duration::from_millis(20);
 /// Packets that wait for the worker whose connection they belong to.
 pub(crate) const QUIC_HANDED_OVER_MAX: usize = 256;
 /// Clients of one worker whose packets other replicas forward.
@@ -253,10 +270,12 @@ pub(crate) const QUIC_FORWARDED_CLIENT_AGE_MAX: Duration = Duration::from_secs(6
 /// Maximum age of a packet that a replica has forwarded, and of the lead of that replica's clock.
 pub(crate) const QUIC_FORWARDED_AGE_MAX: Duration = Duration::from_secs(30);
 /// Replicas that are listed no more and are remembered; the time between two questions to one of them
-/// whether it is there, and that without an answer after which it is gone.
+/// whether it is there. It is gone after so many questions in so long a time without an answer: a process
+/// that gets no CPU has been seen to take some seconds, and one question is lost easily.
 pub(crate) const QUIC_LEFT_REPLICAS_MAX: usize = 256;
 pub(crate) const QUIC_REPLICA_ASK_INTERVAL: Duration = Duration::from_secs(1);
-pub(crate) const QUIC_REPLICA_SILENCE_MAX: Duration = Duration::from_secs(3);
+pub(crate) const QUIC_REPLICA_QUESTIONS_MIN: u32 = 3;
+pub(crate) const QUIC_REPLICA_SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Time between two stateless resets of a worker. None is longer than the packet that it answers.
 pub(crate) const QUIC_RESET_INTERVAL_MIN: Duration = Duration::from_millis(1);
 /// Tokens for later connections that a client gets for each of its packets that shows that it receives at its
@@ -360,6 +379,8 @@ pub(crate) const QUIC_UNSEEN_CLIENTS_MAX: usize = 256;
 pub(crate) const QUIC_UNSEEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// UDP sessions of a worker, where there are enough descriptors.
 pub(crate) const UDP_SESSIONS_MAX: usize = 8192;
+/// UDP sessions that have ended and are still queued by their age, beyond twice those that are open.
+pub(crate) const ENDED_SESSIONS_MAX: usize = 64;
 /// Time for which a client's datagrams avoid an endpoint that refused one of them.
 pub(crate) const UDP_FAILURE_MEMORY: Duration = Duration::from_secs(10);
 
@@ -431,10 +452,13 @@ pub(crate) const HEALTH_CHECK_PROMPTED_GAP: Duration = Duration::from_millis(250
 /// Time for which requests wait for a sign of life of an endpoint before it is checked.
 pub(crate) const HEALTH_CHECK_SILENCE: Duration = Duration::from_millis(250);
 /// Points of time in an interval at which health checks begin: endpoints share them, so that a worker wakes
-/// once for several checks.
-pub(crate) const HEALTH_CHECK_SLOTS: u32 = 100;
+/// once for several checks. Forty checks at once cost 12 µs each where ten at once cost 19.
+pub(crate) const HEALTH_CHECK_SLOTS: u32 = 25;
 /// Health checks in a row that are left out for an endpoint that answers requests.
 pub(crate) const HEALTH_CHECKS_LEFT_OUT_MAX: u32 = 3;
+/// Health checks in a row over connections that were kept open, before one over a new connection: at the
+/// default interval that comes after five minutes.
+pub(crate) const HEALTH_CHECKS_REUSED_MAX: u32 = 60;
 /// Looks at the requests of an endpoint whose check is due, before the check is made.
 pub(crate) const HEALTH_TRAFFIC_LOOKS: u32 = 4;
 /// Part of an interval between two such looks.

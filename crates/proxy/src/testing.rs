@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use model::{
-    Action, AppProtocol, Backends, Cluster, ClusterId, EndpointState, Forward, Host, HostName, Labels,
-    Listener, Model, PathMatch, Protocol, RetryPolicy, Route, Timeouts, Transfer,
+    Action, AppProtocol, Backends, Cluster, ClusterId, EndpointState, Forward, Host, HostName, LabelTexts,
+    Labels, Listener, Model, PathMatch, Protocol, RetryPolicy, Route, Timeouts, Transfer,
 };
 use reactor::TcpStream;
 use routing::compile;
@@ -120,7 +120,7 @@ pub(crate) fn forward(cluster: ClusterId) -> Forward {
 
 /// A route for the paths below a prefix.
 pub(crate) fn route(path: &str, action: Action) -> Route {
-    let labels = Arc::new(Labels { path: path.to_owned(), ..Labels::default() });
+    let labels = Arc::new(Labels::from(LabelTexts { path: path.to_owned(), ..LabelTexts::default() }));
     Route::new(PathMatch::prefix(path).unwrap(), action, labels)
 }
 

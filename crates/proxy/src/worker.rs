@@ -16,6 +16,7 @@ mod parts;
 mod rollouts;
 mod sessions;
 mod upkeep;
+mod used;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -29,7 +30,7 @@ use clients::Clients;
 use clients::abuse::AbuseCounter;
 use clock::{Clock, Moment, Random};
 use coders::Coders;
-use model::{ClusterId, HostName, Labels, ListenerId};
+use model::{ClusterId, HostName, LabelTexts, Labels, ListenerId};
 use observe::spans::SpanSink;
 use observe::{Counter, Gauge, Reason, Recorder};
 use rustix::event::{EventfdFlags, eventfd};
@@ -61,7 +62,6 @@ use crate::tls_cells::TlsCells;
 use crate::upstream::checks::Checkers;
 use crate::upstream::{Cluster, ClusterLimits, ClusterState, Pool};
 pub(crate) use alternatives::Alternatives;
-use config::Upstream;
 pub(crate) use config::{Published, WorkerConfig};
 pub(crate) use fairness::Fairness;
 pub(crate) use last_place::LastPlace;
@@ -69,6 +69,7 @@ pub(crate) use log::Log;
 pub(crate) use notices::Notices;
 pub(crate) use parts::{SharedParts, WorkerParts};
 pub(crate) use rollouts::{RolloutHandles, plans};
+use used::Upstream;
 
 /// The state of a worker.
 pub(crate) struct Worker {
@@ -193,7 +194,10 @@ impl Worker {
             checkers: Checkers::default(),
             rollouts: RolloutHandles::new(shared.rollouts),
             recorder: RefCell::new(parts.recorder),
-            no_labels: Arc::new(Labels { host: HostName::Any.to_string(), ..Labels::default() }),
+            no_labels: Arc::new(Labels::from(LabelTexts {
+                host: HostName::Any.to_string(),
+                ..LabelTexts::default()
+            })),
             log: parts.log,
             spans: parts.spans,
             config: RefCell::new(Rc::new(config)),
@@ -249,7 +253,7 @@ impl Worker {
         // A cluster's replacement is prepared before the cluster leaves, so that endpoints of both keep
         // their connections.
         for (id, _) in gone.iter().filter(|(_, upstream)| upstream.ready.get().is_some()) {
-            if let Some(upstream) = config.upstream(ClusterId(*id as u32)) {
+            if let Some(upstream) = config.upstream(*id) {
                 self.make_ready(upstream);
             }
         }
@@ -263,7 +267,7 @@ impl Worker {
 
     /// A cluster of a configuration.
     pub(crate) fn cluster<'a>(&self, config: &'a WorkerConfig, id: ClusterId) -> &'a Cluster {
-        let known = config.clusters[id.0 as usize].get();
+        let known = config.used.cell(id).get();
         self.make_ready(known.unwrap_or_else(|| self.first_use(config, id)))
     }
 
@@ -273,15 +277,17 @@ impl Worker {
     #[cold]
     fn first_use<'a>(&self, config: &'a WorkerConfig, id: ClusterId) -> &'a Rc<Upstream> {
         let cluster = config.snapshot.cluster(id);
-        config.clusters[id.0 as usize].get_or_init(|| {
+        let cell = config.used.cell(id);
+        cell.get_or_init(|| {
             let present = self.config();
-            if std::ptr::eq(&raw const *present, config) {
-                return Upstream::new(cluster, None);
-            }
             let is_same = |one: &&Arc<model::Cluster>| Arc::ptr_eq(one, cluster);
             if present.snapshot.clusters_by_id().find(id).as_ref().is_some_and(is_same) {
-                let cell = &present.clusters[id.0 as usize];
-                return Rc::clone(cell.get_or_init(|| Upstream::new(cluster, None)));
+                let in_force = present.used.cell(id);
+                // Both configurations may share the place, which is being filled.
+                if std::ptr::eq(in_force, cell) {
+                    return Upstream::new(cluster, None);
+                }
+                return Rc::clone(in_force.get_or_init(|| Upstream::new(cluster, None)));
             }
             let gone = Upstream::new(cluster, None);
             gone.is_in_force.set(false);

@@ -64,8 +64,9 @@ fn compile_settings(settings: &Settings, previous: Option<&Snapshot>) -> Arc<Set
 mod tests {
     use model::StepBudget;
     use model::{
-        Action, Backends, Balance, Cluster, ClusterId, DirectResponse, Forward, Host, HostName, Labels,
-        ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts, Transfer,
+        Action, Backends, Balance, Cluster, ClusterId, Conditions, DirectResponse, Forward, Host, HostName,
+        LabelTexts, Labels, ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts, Transfer,
+        Wider,
     };
 
     use super::*;
@@ -100,7 +101,7 @@ mod tests {
     }
 
     fn route(path: &str, action: Action) -> Arc<Route> {
-        let labels = Arc::new(Labels { path: path.to_owned(), ..Labels::default() });
+        let labels = Arc::new(Labels::from(LabelTexts { path: path.to_owned(), ..LabelTexts::default() }));
         Arc::new(Route::new(PathMatch::prefix(path).unwrap(), action, labels))
     }
 
@@ -183,6 +184,46 @@ mod tests {
             compile(&Model::default(), None, 1).resolve(HTTP, b"a", b"/", &StepBudget::default(), |_| true),
             Resolution::UnknownHost
         ));
+    }
+
+    #[test]
+    fn routes_for_wider_names_are_tried_after_those_for_the_own_name() {
+        let to = |path: &str, cluster| route(path, forward(cluster));
+        let expression = PathMatch::regex("/path/.*$").unwrap();
+        let expressive = Arc::new(Route::new(expression, forward(3), Arc::default()));
+        let mut conditional = Route::clone(&route("/path", forward(0)));
+        let method = Some("PUT".to_owned());
+        conditional.conditions = Some(Box::new(Conditions { method, ..Conditions::default() }));
+        let routes =
+            vec![Arc::new(conditional), to("/own", 1), to("/path/longer", 2), expressive, to("/deep/", 4)];
+        let own =
+            Host { wider: Wider::boxed(vec![2, 3], Some(HostName::Any)), ..Host::clone(&host("a", routes)) };
+        let snapshot =
+            compile(&serving(vec![Arc::new(own), host("", vec![route("/", forward(5))])]), None, 1);
+        let taken = |path: &str, complies: bool| {
+            let found = snapshot.resolve(HTTP, b"a", path.as_bytes(), &StepBudget::default(), |_| complies);
+            match found {
+                Resolution::Route(host, route, needs) => {
+                    assert_eq!(*host.name(), HostName::Exact("a".to_owned()));
+                    assert_eq!(needs, Needs::of_route(route) | snapshot.needs);
+                    let Action::Forward(forward) = &route.action else { panic!("no forward") };
+                    forward.backends.only().map(|cluster| cluster.0)
+                }
+                Resolution::AddSlash(_, route) if route.path.path() == "/deep/" => None,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (path, complies, expected) in [
+            ("/path/longer", true, Some(0)),
+            ("/path/longer", false, Some(2)),
+            ("/path/other", false, Some(3)),
+            ("/own", false, Some(1)),
+            ("/deep/x", false, Some(4)),
+            ("/deep", false, None),
+            ("/else", false, Some(5)),
+        ] {
+            assert_eq!(taken(path, complies), expected, "{path} {complies}");
+        }
     }
 
     #[test]

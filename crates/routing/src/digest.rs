@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn the_replicas_count_by_their_cluster() {
         let shared = |id, name| {
-            let replicas = Replicas { cluster: ClusterId(id), own: [127, 0, 0, 1].into() };
+            let replicas =
+                Replicas { cluster: ClusterId(id), own: [127, 0, 0, 1].into(), unready: Vec::new() };
             let settings = Settings { replicas: Some(replicas), ..Settings::default() };
             compile(&Model { settings, ..passing_on(id, name) }, None, 1).digest()
         };

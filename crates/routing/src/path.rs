@@ -131,6 +131,15 @@ impl Single {
 }
 
 impl Found {
+    /// The same for an index of routes that begin at a place among those of their host.
+    pub(crate) fn moved_by(self, start: usize) -> Self {
+        match self {
+            Self::Route(route) => Self::Route(start + route),
+            Self::AddSlash(route) => Self::AddSlash(start + route),
+            Self::Undecided => Self::Undecided,
+        }
+    }
+
     /// The number of the route; none where it is not decided.
     fn route(self) -> Option<usize> {
         match self {

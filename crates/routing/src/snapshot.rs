@@ -158,8 +158,8 @@ impl Snapshot {
         self.clusters.iter()
     }
 
-    /// The route of a wider host that takes a request which none of the host's own takes. The host stays the
-    /// one that was asked for.
+    /// The route for a wider name that takes a request which no route for the host's own name takes. The host
+    /// stays the one that was asked for.
     #[cold]
     fn wider<'a>(
         &self,
@@ -170,9 +170,10 @@ impl Snapshot {
         accepts: impl Fn(&Conditions) -> bool,
     ) -> Resolution<'a> {
         let next = |narrower: &&'a HostTable| Some(&**hosts.get(narrower.wider()?)?);
-        for one in std::iter::successors(next(&table), next).take(HOSTS_ASKED_MAX) {
+        for (at, one) in std::iter::successors(Some(table), next).take(HOSTS_ASKED_MAX).enumerate() {
             let complies = |route: usize| one.routes()[route].conditions.as_deref().is_none_or(&accepts);
-            match one.find(path, budget, complies) {
+            let own = if at == 0 { None } else { one.find(path, budget, complies) };
+            match own.or_else(|| one.find_wider(path, budget, complies)) {
                 Some(Found::Route(route)) => {
                     let needs = one.needs(route) | self.needs;
                     return Resolution::Route(table, &one.routes()[route], needs);

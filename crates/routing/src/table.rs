@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: which names lead to the host.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Action, Alias, Backends, Host, HostName, HostTls, Rollout, Route, StepBudget};
@@ -21,19 +22,36 @@ pub struct HostTable {
     expressions: Option<Box<Expressions>>,
     /// The features that each route uses, in the order of the routes.
     needs: Box<[Needs]>,
+    /// The routes for each wider name; none for most hosts.
+    wider: Option<Box<Groups>>,
+}
+
+/// The routes for wider names, the narrowest name first.
+#[derive(Debug)]
+struct Groups(Box<[Group]>);
+
+/// The index of some of a host's routes, which stand together.
+#[derive(Debug)]
+struct Group {
+    /// The place of the first of them.
+    start: usize,
+    paths: PathIndex,
+    expressions: Option<Box<Expressions>>,
 }
 
 impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
-        let paths = PathIndex::new(host.routes.iter().map(|route| (&route.path, route.precedence())));
-        let expressions = Expressions::boxed(host.routes.iter().map(|route| &route.path));
+        let mut groups = host.groups();
+        let Group { paths, expressions, .. } = Group::new(host, groups.next().unwrap_or_default());
+        let wider = Groups(groups.map(|places| Group::new(host, places)).collect());
+        let wider = (!wider.0.is_empty()).then(|| Box::new(wider));
         let is_plain = *host.tls == HostTls::default();
         let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
-        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs })
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs, wider })
     }
 
-    /// The route for a normalised path. `complies` reports whether the request meets the conditions of a
-    /// route.
+    /// The route for a normalised path, of those for the host's own name. `complies` reports whether the
+    /// request meets the conditions of a route.
     pub(crate) fn find(
         &self,
         path: &[u8],
@@ -43,6 +61,17 @@ impl HostTable {
         let by_expression =
             self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, &complies));
         by_expression.or_else(|| self.paths.find(path, complies))
+    }
+
+    /// The route for a normalised path, of those for wider names: the narrowest first.
+    #[cold]
+    pub(crate) fn find_wider(
+        &self,
+        path: &[u8],
+        budget: &StepBudget,
+        complies: impl Fn(usize) -> bool,
+    ) -> Option<Found> {
+        self.wider.as_ref()?.0.iter().find_map(|group| group.find(path, budget, &complies))
     }
 
     /// The host that the table is compiled from.
@@ -57,7 +86,7 @@ impl HostTable {
 
     /// Name of the host whose routes are searched if none of its own matches a request.
     pub fn wider(&self) -> Option<&HostName> {
-        self.host.wider.as_deref()
+        self.host.wider.as_ref()?.host.as_ref()
     }
 
     pub(crate) fn aliases(&self) -> &[Alias] {
@@ -104,5 +133,23 @@ impl HostTable {
     /// Whether the table was built from this host, or from an equal one.
     pub(crate) fn is_of(&self, host: &Arc<Host>) -> bool {
         self.host == *host
+    }
+}
+
+impl Group {
+    fn new(host: &Host, places: Range<usize>) -> Self {
+        let start = places.start;
+        let routes = &host.routes[places];
+        let paths = PathIndex::new(routes.iter().map(|route| (&route.path, route.precedence())));
+        let expressions = Expressions::boxed(routes.iter().map(|route| &route.path));
+        Self { start, paths, expressions }
+    }
+
+    fn find(&self, path: &[u8], budget: &StepBudget, complies: impl Fn(usize) -> bool) -> Option<Found> {
+        let complies = |route: usize| complies(self.start + route);
+        let by_expression =
+            self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, complies));
+        let found = by_expression.or_else(|| self.paths.find(path, complies))?;
+        Some(found.moved_by(self.start))
     }
 }

@@ -138,6 +138,28 @@ fn service_with_port(name: &str, port: &Value, endpoints: &[SocketAddr]) -> Stri
     document(&service) + &slices.collect::<String>()
 }
 
+/// An `EndpointSlice` of a Service with Pods that stop and get no requests any more.
+pub fn stopping_endpoints(service: &str, addresses: &[SocketAddr]) -> String {
+    let endpoints = addresses.iter().map(|address| {
+        json!({
+            "addresses": [address.ip().to_string()],
+            "conditions": {"ready": false, "serving": false, "terminating": true},
+        })
+    });
+    document(&json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": "IPv4",
+        "metadata": {
+            "namespace": "default",
+            "name": format!("{service}-stopping"),
+            "labels": {"kubernetes.io/service-name": service},
+        },
+        "endpoints": endpoints.collect::<Vec<_>>(),
+        "ports": [{"port": addresses.first().map_or(80, SocketAddr::port)}],
+    }))
+}
+
 /// The `ConfigMap` `default/settings`.
 pub fn settings(entries: &[(String, String)]) -> String {
     let entries: Vec<_> = entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();

@@ -29,6 +29,8 @@ struct Shared {
     packets: AtomicU64,
     to_server: AtomicU64,
     to_client: AtomicU64,
+    /// Packets to the client that are lost from now on.
+    losing: AtomicU64,
 }
 
 impl UdpBalancer {
@@ -48,6 +50,7 @@ impl UdpBalancer {
             packets: AtomicU64::new(0),
             to_server: AtomicU64::new(0),
             to_client: AtomicU64::new(0),
+            losing: AtomicU64::new(0),
         });
         let (moves, orders) = mpsc::unbounded_channel();
         let running = driver().spawn(run(Arc::clone(&shared), orders));
@@ -65,6 +68,11 @@ impl UdpBalancer {
     /// still be answered.
     pub fn move_to(&self, server: SocketAddr) {
         self.moves.send(server).expect("it runs");
+    }
+
+    /// Loses the next packets to the client.
+    pub fn lose(&self, packets: u64) {
+        self.shared.losing.store(packets, Ordering::SeqCst);
     }
 
     /// The bytes that the servers have got.
@@ -118,6 +126,10 @@ async fn answer(shared: Arc<Shared>, back: Arc<UdpSocket>) {
     loop {
         let Ok(len) = back.recv(&mut packet).await else { continue };
         shared.to_client.fetch_add(len as u64, Ordering::SeqCst);
+        let lose = |losing: u64| losing.checked_sub(1);
+        if shared.losing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lose).is_ok() {
+            continue;
+        }
         let client = *shared.client.lock().expect("nobody panics");
         if let Some(client) = client {
             let _ = shared.front.send_to(&packet[..len], client).await;

@@ -9,6 +9,10 @@ use anyhow::{Context, Result, ensure};
 
 const MODULE: &str = "sigs.k8s.io/gateway-api";
 
+/// The toolchain of `testing/gateway` (`GOTOOLCHAIN`): the suite may need a newer Go than the other tests,
+/// whose release go.mod names; an older go command fetches it as a module.
+pub const GATEWAY_TOOLCHAIN: &str = "auto";
+
 /// The folder with those of a channel, `standard` or `experimental`. Fetches the module where it is not
 /// there.
 pub fn gateway_crds(channel: &str) -> Result<PathBuf> {
@@ -18,7 +22,7 @@ pub fn gateway_crds(channel: &str) -> Result<PathBuf> {
         command
             .current_dir(&sources)
             .args(arguments)
-            .env("GOTOOLCHAIN", "local")
+            .env("GOTOOLCHAIN", GATEWAY_TOOLCHAIN)
             .env("GOFLAGS", "-mod=readonly");
         let output =
             command.output().context("cannot start go: install Go 1.26 or later, from https://go.dev")?;

@@ -35,7 +35,7 @@ pub use binary::{binary, kubectl};
 pub use cache::cache;
 pub use client::{Answer, Client, api_version, collection};
 use credentials::{Credentials, User};
-pub use gateway::gateway_crds;
+pub use gateway::{GATEWAY_TOOLCHAIN, gateway_crds};
 pub use helm::Helm;
 use process::{Process, Program};
 

@@ -3,6 +3,7 @@
 //!
 //! Must not be in here: requests.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -37,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(20);
 const CANARY_SHARES: [f64; 2] = [0.4, 0.6];
 /// Standard deviations by which the number of a canary's requests may be beyond its shares by chance.
 const DEVIATIONS: f64 = 5.0;
+/// Answers of a host from which on one of them has to be a success.
+const ANSWERS_MIN: u64 = 50;
 
 /// The audit of a run.
 pub(crate) struct Audit {
@@ -88,8 +91,9 @@ impl Audit {
             return;
         }
         if let Some(pid) = self.stage.proxy.pid() {
-            // A process that ends at this moment is the matter of others.
-            let _ = samples.take(shared.report.elapsed(), pid, p99);
+            // A process that ends at this moment is the matter of others, and so is one that does not answer.
+            let active = self.scrape(shared).ok().and_then(|metrics| active(&metrics));
+            let _ = samples.take(shared.report.elapsed(), pid, active, p99);
         }
     }
 
@@ -203,6 +207,9 @@ impl Audit {
         if !(least - chance..=most + chance).contains(&(canary as f64)) {
             shared.report.fault(format!("the canary got {canary} of {all} requests"));
         }
+        for host in unserved(&shared.ledger.statuses()) {
+            shared.report.fault(format!("{host} served none of its requests"));
+        }
         // Each process may begin with a burst, and counts anew.
         let processes = count("kill -9") + count("restarts by a successor") + 1;
         let seconds = shared.report.elapsed().as_secs() + 1;
@@ -218,6 +225,9 @@ impl Audit {
         let Stage { shared, proxy, .. } = &*self.stage;
         let slopes = samples.slopes(schedule::warm_up(self.time));
         slopes.faults.iter().for_each(|fault| shared.report.fault(fault.as_str()));
+        if schedule::shows_slopes(self.time) {
+            slopes.missing.iter().for_each(|missing| shared.report.fault(missing.as_str()));
+        }
         let sums = shared.ledger.sums();
         let mut lines = vec![format!(
             "{} requests: {} answered with one line of the same status each; {} broken off with a line, {} \
@@ -253,17 +263,48 @@ impl Audit {
     }
 }
 
-/// Ingresses whose counters differ from the lines of the access log. Those of hosts that come and go are left
-/// out: their series end with them.
-fn differences(metrics: &Metrics, lines: &std::collections::BTreeMap<(String, u16), u64>) -> Vec<String> {
-    let lasting = lines.iter().filter(|((ingress, _), _)| !ingress.starts_with("extra-"));
-    let differing = lasting.filter_map(|((ingress, status), lines)| {
-        let labels = [("ingress", ingress.as_str()), ("status", &status.to_string())];
-        let counted = metrics.sum("nginx_ingress_controller_requests", &labels);
-        (counted != *lines).then(|| format!("{ingress} {status}: {counted} counted, {lines} in the log"))
-    });
+/// Hosts with many answers, none of them a success. Refusals of a limit, and of endpoints that fail, are no
+/// fault by themselves, but they must not be all that comes.
+fn unserved(statuses: &BTreeMap<(&'static str, u16), u64>) -> Vec<&'static str> {
+    let mut hosts: BTreeMap<&'static str, [u64; 2]> = BTreeMap::new();
+    for ((host, status), count) in statuses {
+        let [all, served] = hosts.entry(host).or_default();
+        *all += count;
+        *served += if matches!(status, 101 | 200) { *count } else { 0 };
+    }
+    let is_unserved = |[all, served]: &[u64; 2]| *all >= ANSWERS_MIN && *served == 0;
+    hosts.iter().filter(|(_, counts)| is_unserved(counts)).map(|(host, _)| *host).collect()
+}
+
+/// The pages with memory in use of the process, in KiB. None of a process that does not tell them.
+fn active(metrics: &Metrics) -> Option<f64> {
+    let bytes = metrics.sum("forebay_memory_active_bytes", &[]);
+    (bytes > 0).then_some(bytes as f64 / 1024.0)
+}
+
+/// Ingresses whose counters differ from the lines of the access log, by status and in sum: a status that no
+/// line has is in the sum. Those of hosts that come and go are left out: their series end with them.
+fn differences(metrics: &Metrics, lines: &BTreeMap<(String, u16), u64>) -> Vec<String> {
+    let counted = |labels: &[(&str, &str)]| metrics.sum("nginx_ingress_controller_requests", labels);
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut differing = Vec::new();
+    for ((ingress, status), lines) in lines.iter().filter(|((ingress, _), _)| !ingress.starts_with("extra-"))
+    {
+        *sums.entry(ingress).or_default() += lines;
+        let counted = counted(&[("ingress", ingress), ("status", &status.to_string())]);
+        if counted != *lines {
+            differing.push(format!("{ingress} {status}: {counted} counted, {lines} in the log"));
+        }
+    }
+    for (ingress, lines) in sums {
+        let counted = counted(&[("ingress", ingress)]);
+        if counted != lines {
+            differing.push(format!("{ingress}: {counted} counted, {lines} in the log"));
+        }
+    }
     let dropped = metrics.sum("forebay_access_log_dropped_lines_total", &[]);
-    differing.chain((dropped > 0).then(|| format!("{dropped} lines of the log were dropped"))).collect()
+    differing.extend((dropped > 0).then(|| format!("{dropped} lines of the log were dropped")));
+    differing
 }
 
 /// Waits until something holds; false if it is in vain.
@@ -276,4 +317,39 @@ fn wait_for(time: Duration, holds: impl Fn() -> bool) -> bool {
         thread::sleep(LOOK);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The differences between a page of counters by Ingress and status, and these lines.
+    fn differences_of(counted: &[(&str, u16, u64)], lines: &[(&str, u16, u64)]) -> Vec<String> {
+        let sample = |(ingress, status, count): &(&str, u16, u64)| {
+            format!(
+                "nginx_ingress_controller_requests{{ingress=\"{ingress}\",status=\"{status}\"}} {count}\n"
+            )
+        };
+        let page: String = counted.iter().map(sample).collect();
+        let lines = lines.iter().map(|(ingress, status, count)| (((*ingress).to_owned(), *status), *count));
+        differences(&Metrics::parse(&page), &lines.collect())
+    }
+
+    #[test]
+    fn a_host_that_refuses_everything_is_found() {
+        let statuses =
+            [(("limit", 503), 60), (("shared", 429), 60), (("shared", 200), 1), (("moody", 502), 9)];
+        assert_eq!(unserved(&statuses.into_iter().collect()), ["limit"]);
+    }
+
+    #[test]
+    fn counters_and_lines_that_differ_are_found_on_both_sides() {
+        let calm = [("calm", 200, 5), ("calm", 502, 1)];
+        assert_eq!(differences_of(&calm, &calm), [""; 0]);
+        assert_eq!(differences_of(&calm[..1], &calm).len(), 2);
+        assert_eq!(differences_of(&calm, &calm[..1]), ["calm: 6 counted, 5 in the log"]);
+        let moved = [("calm", 200, 4), ("calm", 502, 2)];
+        assert_eq!(differences_of(&moved, &calm).len(), 2, "by status, with the right sum");
+        assert_eq!(differences_of(&[], &[("extra-7", 200, 1)]), [""; 0], "its series has ended with it");
+    }
 }

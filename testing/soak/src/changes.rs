@@ -16,13 +16,9 @@ use crate::lock::locked;
 use crate::objects::{self, CANARY, EXTRAS, HOSTS};
 use crate::shared::{Extra, Shared};
 
-/// Changes a second.
-const RATE: u32 = 20;
-/// After so many changes the beacon tells their number.
-const BEACON_EVERY: u32 = 20;
-
-/// Makes changes until the soak ends. In a quiet run no object has a mistake.
-pub(crate) fn run(shared: &Arc<Shared>, objects: &Objects, certificates: &[Certificate]) {
+/// Makes so many changes a second until the soak ends; once a second the beacon tells how many there were.
+/// In a quiet run no object has a mistake.
+pub(crate) fn run(shared: &Arc<Shared>, objects: &Objects, certificates: &[Certificate], rate: u32) {
     let mut random = Random::of_case(shared.seed, "changes", 0);
     let begun = Instant::now();
     for number in 0_u32.. {
@@ -30,12 +26,12 @@ pub(crate) fn run(shared: &Arc<Shared>, objects: &Objects, certificates: &[Certi
             return;
         }
         change(shared, objects, certificates, number.into(), &mut random);
-        if number.is_multiple_of(BEACON_EVERY) {
+        if number.is_multiple_of(rate) {
             shared.effect.send(number.into());
             objects.apply(objects::beacon(number.into()));
         }
         shared.count("changes");
-        let due = begun + Duration::from_secs(1) / RATE * number;
+        let due = begun + Duration::from_secs(1) / rate * number;
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
 }

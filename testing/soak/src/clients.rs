@@ -19,6 +19,7 @@ use crate::objects::{
     AUTH, BUFFERED, CACHE, CALM, CANARY, CHURN, EXTRA, EXTRAS, LIMIT, MIRROR, MOODY, OUTSIDE, SHARED,
     extra_host,
 };
+use crate::parts::Parts;
 use crate::shared::Shared;
 
 /// The protocols of clients, one each.
@@ -52,9 +53,10 @@ struct Plan {
     check: Check,
 }
 
-/// Starts all of them. Each waits for about this time between two requests.
-pub(crate) fn start(shared: &Arc<Shared>, pause: Duration) {
-    for (number, wire) in WIRES.into_iter().enumerate() {
+/// Starts those that are parts of the run. Each waits for about this time between two requests.
+pub(crate) fn start(shared: &Arc<Shared>, parts: &Parts, pause: Duration) {
+    let wires = WIRES.into_iter().enumerate().filter(|(_, wire)| parts.has_wire(*wire));
+    for (number, wire) in wires {
         tokio::spawn(browse(Arc::clone(shared), wire, number as u64, pause));
     }
 }

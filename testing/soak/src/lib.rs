@@ -26,6 +26,7 @@ mod memory;
 mod names;
 mod objects;
 mod options;
+mod parts;
 mod process;
 mod quiet;
 mod report;

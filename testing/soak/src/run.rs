@@ -30,6 +30,7 @@ use crate::endpoints::{Temper, echo, echo_datagrams, echo_messages, serve};
 use crate::exchange::Target;
 use crate::memory::MemoryGroup;
 use crate::options::Options;
+use crate::parts::Part;
 use crate::process::{Plan, Proxy};
 use crate::report::Report;
 use crate::shared::{Order, Shared};
@@ -138,8 +139,7 @@ fn play_in(options: &Options, folder: &Path, is_interrupted: &Arc<AtomicBool>) -
     if let Err(error) = stage.proxy.stop() {
         shared.report.fault(format!("at the end: {error:#}"));
     }
-    let judged =
-        if is_quiet { quiet::judge(&shared.report, shared.windows.was_machine_busy())? } else { Vec::new() };
+    let judged = if is_quiet { quiet::judge(&shared.report)? } else { Vec::new() };
     audit.write(&samples, judged)?;
     // Connections that are still open end with their tasks.
     clients.shutdown_timeout(Duration::from_secs(1));
@@ -287,17 +287,17 @@ fn start_players(
     let shared = &stage.shared;
     {
         let _entered = clients.enter();
-        clients::start(shared, options.pause);
-        streams::start(shared);
+        clients::start(shared, &options.parts, options.pause);
+        streams::start(shared, &options.parts);
         clients.spawn(beacon::watch(Arc::clone(shared)));
-        if !options.is_quiet {
+        if options.parts.has(Part::Rude) {
             rude::start(shared);
         }
     }
-    let disturbances = if options.is_quiet {
-        [(); 2].map(|()| Vec::new())
-    } else {
+    let disturbances = if options.parts.has(Part::Disturbances) {
         schedule::of(options.seed, options.time)
+    } else {
+        [(); 2].map(|()| Vec::new())
     };
     let [of_process, of_others] = disturbances;
     let mut threads = Vec::new();
@@ -307,10 +307,17 @@ fn start_players(
     }
     let measuring = Arc::clone(shared);
     threads.push(thread::spawn(move || measure_lateness(&measuring)));
-    let churning = Arc::clone(stage);
-    threads.push(thread::spawn(move || churning.churn()));
-    let (stage, certificates) = (Arc::clone(stage), Arc::clone(certificates));
-    threads.push(thread::spawn(move || changes::run(&stage.shared, &stage.objects, &certificates)));
+    if options.parts.has(Part::Endpoints) {
+        let churning = Arc::clone(stage);
+        threads.push(thread::spawn(move || churning.churn()));
+    }
+    if options.parts.has(Part::Changes) {
+        let stage = Arc::clone(stage);
+        let certificates = Arc::clone(certificates);
+        let rate = options.changes;
+        let run = move || changes::run(&stage.shared, &stage.objects, &certificates, rate);
+        threads.push(thread::spawn(run));
+    }
     threads
 }
 

@@ -53,11 +53,16 @@ pub(crate) fn warm_up(time: Duration) -> Duration {
     longest.mul_f64(WARM_UP).min(WARM_UP_MAX)
 }
 
+/// Whether a run of this time is long enough for slopes.
+pub(crate) fn shows_slopes(time: Duration) -> bool {
+    time >= SHOWS_SLOPES
+}
+
 /// When a life of the process ends and the next one begins.
 fn ends_of_lives(time: Duration) -> Vec<Duration> {
     let count = time.as_secs() / LIFE.as_secs();
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(LIVES_MIN);
-    let is_uneven = time >= SHOWS_SLOPES && time / count < LIFE;
+    let is_uneven = shows_slopes(time) && time / count < LIFE;
     let life = if is_uneven { time.mul_f64(SHORT_LIFE) } else { time / count };
     (1..count).map(|number| life * number).collect()
 }
@@ -131,6 +136,7 @@ mod tests {
         assert_eq!(minutes(80), [4.0, 8.0]);
         assert_eq!(warm_up(Duration::from_mins(80)), Duration::from_mins(30));
         assert_eq!((minutes(30), minutes(240)), (vec![10.0, 20.0], vec![80.0, 160.0]));
+        assert_eq!([30, 60].map(|time| shows_slopes(Duration::from_mins(time))), [false, true]);
         assert_eq!(warm_up(Duration::from_mins(1)), Duration::from_secs(9));
     }
 

@@ -20,6 +20,7 @@ use crate::content;
 use crate::exchange::ID;
 use crate::ledger::Outcome;
 use crate::objects::{CALM, GRPC, TCP_PORT, UDP_PORT, https, proxy};
+use crate::parts::{Part, Parts};
 use crate::shared::Shared;
 use crate::windows::Kind;
 
@@ -28,14 +29,18 @@ const PATIENCE: Duration = Duration::from_secs(150);
 /// Longest wait for a datagram, which may be lost.
 const DATAGRAM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Starts all of them.
-pub(crate) fn start(shared: &Arc<Shared>) {
-    for number in 0..3 {
-        tokio::spawn(repeat(Arc::clone(shared), "tunnel", number));
-        tokio::spawn(repeat(Arc::clone(shared), "grpc", number));
+/// Starts those that are parts of the run.
+pub(crate) fn start(shared: &Arc<Shared>, parts: &Parts) {
+    for (part, name, count) in [(Part::Tunnels, "tunnel", 3), (Part::Grpc, "grpc", 3), (Part::Tcp, "tcp", 1)]
+    {
+        let count = if parts.has(part) { count } else { 0 };
+        for number in 0..count {
+            tokio::spawn(repeat(Arc::clone(shared), name, number));
+        }
     }
-    tokio::spawn(repeat(Arc::clone(shared), "tcp", 0));
-    tokio::spawn(datagrams(Arc::clone(shared)));
+    if parts.has(Part::Udp) {
+        tokio::spawn(datagrams(Arc::clone(shared)));
+    }
 }
 
 async fn repeat(shared: Arc<Shared>, name: &'static str, number: u64) {

@@ -72,7 +72,6 @@ struct Lateness {
     worst: Duration,
     /// The share of time in which threads wait for a CPU, in percent, as the kernel has it.
     pressure: f64,
-    worst_pressure: f64,
 }
 
 impl Windows {
@@ -127,14 +126,7 @@ impl Windows {
     /// Notes the percentage of time in which threads waited for a CPU. A thread that sleeps most of the time
     /// is preferred by the kernel, and may not be late where others wait for minutes.
     pub(crate) fn note_pressure(&self, percent: f64) {
-        let mut lateness = locked(&self.lateness);
-        lateness.pressure = percent;
-        lateness.worst_pressure = lateness.worst_pressure.max(percent);
-    }
-
-    /// Whether threads have waited for a CPU at any time of the run as on a busy machine.
-    pub(crate) fn was_machine_busy(&self) -> bool {
-        locked(&self.lateness).worst_pressure > PRESSED_PERCENT
+        locked(&self.lateness).pressure = percent;
     }
 
     /// The most that a thread was late.
@@ -191,7 +183,6 @@ mod tests {
         assert!(windows.overlaps(Kind::Auth, later) && windows.is_machine_busy());
         windows.note_pressure(10.0);
         assert!(!windows.overlaps(Kind::Auth, later) && !windows.is_machine_busy());
-        assert!(windows.was_machine_busy() && !Windows::default().was_machine_busy());
     }
 
     #[test]

@@ -36,7 +36,6 @@ const COOKIE: &[&str] = &[
     "session-cookie-change-on-failure",
     "session-cookie-conditional-samesite-none",
     "session-cookie-domain",
-    "session-cookie-path",
     "session-cookie-samesite",
     "session-cookie-secure",
 ];
@@ -165,14 +164,25 @@ impl Common {
             self.remarks.push(annotations.lose(Severity::Warning, name, message));
         }
         let lifetime_type = if age.is_some() { CookieLifetime::Permanent } else { CookieLifetime::Session };
+        let path = annotations.text("session-cookie-path").map(Into::into);
         self.session = Some(SessionPersistence {
-            session_name: Some(name.into()),
-            absolute_timeout: age.map(|age| format!("{age}s").into()),
+            absolute_timeout: age.map(|age| duration(age).into()),
             kind: SessionType::Cookie,
-            cookie_config: Some(CookieConfig { lifetime_type, ..CookieConfig::default() }),
+            cookie: Some(CookieConfig { name: Some(name.into()), path, lifetime_type }),
             ..SessionPersistence::default()
         });
     }
+}
+
+/// Seconds as a duration of the Gateway API, whose numbers have five digits at most.
+fn duration(seconds: u64) -> String {
+    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let mut text = String::new();
+    for (number, unit) in parts.into_iter().filter(|(number, _)| *number > 0) {
+        text += &number.to_string();
+        text += unit;
+    }
+    text
 }
 
 /// The CORS filter. In ingress-nginx, `*` allows all origins with the header `*`, and browsers never send

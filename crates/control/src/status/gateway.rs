@@ -54,7 +54,8 @@ const PAGE: usize = 100;
 /// An object with something to report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    Class(Arc<ClassReport>),
+    /// A class, and the minor number of its CRDs' release; none if that is not known.
+    Class(Arc<ClassReport>, Option<u32>),
     Gateway(Arc<GatewayStatus>),
     ListenerSet(Arc<ListenerSetStatus>),
     Route(Arc<RouteStatus>),
@@ -64,7 +65,7 @@ pub(super) enum Entry {
 impl Entry {
     pub(super) fn subject(&self) -> &Subject {
         match self {
-            Self::Class(it) => &it.subject,
+            Self::Class(it, _) => &it.subject,
             Self::Gateway(it) => &it.subject,
             Self::ListenerSet(it) => &it.subject,
             Self::Route(it) => &it.subject,
@@ -105,10 +106,11 @@ fn shared_field(kind: &str) -> Option<&'static str> {
 /// release of the CRDs.
 fn entries<'a>(report: &'a GatewayReport, bundle: Option<&str>) -> impl Iterator<Item = Entry> + use<'a> {
     let version = bundle.map(content::supported_version);
+    let minor = bundle.and_then(content::minor_of);
     let class = move |class: &Arc<ClassReport>| {
         let mut class = Arc::clone(class);
         Arc::make_mut(&mut class).conditions.extend(version.clone());
-        Entry::Class(class)
+        Entry::Class(class, minor)
     };
     let classes = report.classes.iter().map(class);
     classes

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use model::{Action, Certificate, DirectResponse, HostName, Labels, PathMatch, Route};
+use model::{Action, Certificate, DirectResponse, HostName, LabelTexts, Labels, PathMatch, Route};
 
-use super::claim::{AcmeClaim, RouteOrigin};
+use super::claim::AcmeClaim;
+use super::origin::RouteOrigin;
 use crate::acme::Answer;
 
 /// The path below which authorities ask for answers (RFC 8555 section 8.3).
@@ -26,13 +27,13 @@ pub(super) fn certificate(claim: &AcmeClaim) -> Option<Arc<Certificate>> {
 pub(super) fn route(host: &HostName, claim: &AcmeClaim) -> Option<(Route, RouteOrigin)> {
     let Some(Answer::Http { token, content }) = &claim.answer else { return None };
     let path = PathMatch::exact(&format!("{CHALLENGES}{token}")).ok()?;
-    let labels = Labels {
+    let labels = Labels::from(LabelTexts {
         namespace: claim.place.object.namespace.clone(),
         object: claim.place.object.name.clone(),
         path: CHALLENGES.to_owned(),
         host: host.to_string(),
-        ..Labels::default()
-    };
+        ..LabelTexts::default()
+    });
     let answer = DirectResponse { status: 200, body: content.clone(), headers: Vec::new() };
     let route = Route::new(path, Action::Respond(Box::new(answer)), Arc::new(labels));
     Some((route, claim.place.clone().into()))

@@ -361,19 +361,6 @@ pub(super) struct TlsRedirectDraft {
     pub(super) redirect: TlsRedirect,
 }
 
-/// The object that declares a route.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RouteOrigin {
-    /// Kind, namespace and name of the object.
-    pub object: ObjectRef,
-    /// The file; none if the object is not from a file.
-    pub file: Option<Arc<Path>>,
-    /// The line of the value that declares the route, from 1.
-    pub line: Option<u32>,
-    /// The fields of policies and of a Gateway API rule that apply to the route; none without such fields.
-    pub settings: Option<Arc<[RouteSetting]>>,
-}
-
 /// A field of a policy, or of a rule of the Gateway API, that applies to a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteSetting {
@@ -455,10 +442,4 @@ impl DraftRoute {
 pub(super) fn www(host: &HostName) -> Option<String> {
     let HostName::Exact(name) = host else { return None };
     Some(name.strip_prefix("www.").map_or_else(|| format!("www.{name}"), str::to_owned))
-}
-
-impl From<SourceLocation> for RouteOrigin {
-    fn from(SourceLocation { object, file, line, .. }: SourceLocation) -> Self {
-        Self { object, file, line, settings: None }
-    }
 }

@@ -322,6 +322,18 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
         self.get(name, port, Purpose::Stream(transport), UpstreamProtocol::default())
     }
 
+    /// The same for bytes that are encrypted towards the endpoints with these settings.
+    pub(super) fn for_encrypted_stream(
+        &mut self,
+        name: &NsName,
+        port: &PortRef,
+        tls: UpstreamTls,
+    ) -> (ClusterId, Option<String>) {
+        let encryption = Encryption::Always(Arc::new(UpstreamTls { is_for_bytes: true, ..tls }));
+        let protocol = UpstreamProtocol { encryption, ..UpstreamProtocol::default() };
+        self.get(name, port, Purpose::Stream(Transport::Tcp), protocol)
+    }
+
     /// The cluster of a service that a URL names: an auth service, or the target of mirrored requests. A
     /// known Service of the cluster is used directly, without the DNS; any other host is resolved as an
     /// external name.

@@ -1,6 +1,6 @@
 //! The endpoints behind a Service's port.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -217,6 +217,14 @@ impl Inputs<'_> {
         Some(distinct(subsets.iter().flat_map(|subset| of_subset(subset, port, transport)).collect()))
     }
 
+    /// The addresses of Pods that are listed in `EndpointSlice`s and get no requests, in order.
+    pub(super) fn unready(&self, name: &NsName) -> Vec<IpAddr> {
+        let endpoints = self.slices(name).iter().flat_map(|slice| &slice.endpoints);
+        let unready = endpoints.filter(|endpoint| state(endpoint.conditions).is_none());
+        let addresses = unready.filter_map(|endpoint| endpoint.addresses.first()?.parse().ok());
+        addresses.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// Whether a Service's port has ready endpoints besides those near this process.
     pub(super) fn has_far_pods(&self, name: &NsName, wanted: &PortRef) -> bool {
         if self.options.zone.is_none() && self.options.node.is_none() {
@@ -332,13 +340,17 @@ fn of_slices<'a>(
     endpoints
 }
 
-/// The endpoints of a slice at a port.
-fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = Hinted<'_>> {
-    let state = |conditions: Conditions| match conditions {
+/// The state of an endpoint under these conditions; none where it gets no requests.
+fn state(conditions: Conditions) -> Option<EndpointState> {
+    match conditions {
         _ if conditions.is_ready() => Some(EndpointState::Ready),
         _ if conditions.is_draining() => Some(EndpointState::Draining),
         _ => None,
-    };
+    }
+}
+
+/// The endpoints of a slice at a port.
+fn of_slice(slice: &EndpointSlice, number: u16) -> impl Iterator<Item = Hinted<'_>> {
     slice.endpoints.iter().filter_map(move |endpoint| {
         let state = state(endpoint.conditions)?;
         // "Consumers should only use the first". A name (`addressType: FQDN`) is skipped, because it is not

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use model::Host;
 use smallvec::SmallVec;
 
-use super::claim::{HostCertificate, RouteOrigin};
+use super::claim::HostCertificate;
 use super::hosts::{self, Merged, WildcardTls};
+use super::origin::RouteOrigin;
 use super::ownership::Terms;
 use crate::problem::Problem;
 

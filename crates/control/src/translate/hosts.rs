@@ -22,12 +22,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use model::{
-    Action, Alias, Certificate, ErrorPages, Host, HostName, HostScript, HostTls, Labels, PathKind, PathMatch,
-    Redirect, RedirectTarget, RequestFilter, RequestFilters, Route,
+    Action, Alias, Certificate, ErrorPages, Host, HostName, HostScript, HostTls, LabelTexts, Labels,
+    PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, Route,
 };
 
-use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, RouteOrigin, www};
+use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, www};
 use super::clusters::ClusterQueries;
+use super::origin::RouteOrigin;
 use super::ownership::Terms;
 use super::{acme, sign_in};
 use crate::names::{NsName, ObjectRef, PortRef};
@@ -463,7 +464,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
             let port = self.clusters.first_port(service).unwrap_or(PortRef::Number(80));
             let NsName { namespace, name } = service.clone();
             let object = ObjectRef { kind: "Service", namespace, name };
-            let place = SourceLocation { object, uid: None, file: None, line: None };
+            let place = SourceLocation { object, uid: None, file: None, line: None, ingress: None };
             let mut route = rest.unwrap_or_else(|| (defaults.route)(place.clone()));
             route.place = place;
             route.backend = Some(NamedPort { service: service.clone(), port });
@@ -489,13 +490,13 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let ((status, place), name) = (self.www_redirect.clone()?, www(self.name)?);
         let to = RedirectTarget::Host(self.name.to_string());
         let filters = vec![RequestFilter::Redirect(Redirect { status, to })];
-        let labels = Labels {
+        let labels = Labels::from(LabelTexts {
             namespace: place.object.namespace.clone(),
             object: place.object.name.clone(),
             path: "/".to_owned(),
             host: name.clone(),
-            ..Labels::default()
-        };
+            ..LabelTexts::default()
+        });
         let mut route = Route::new(PathMatch::root(), Action::NotFound, Arc::new(labels));
         route.request_filters = RequestFilters::new(filters).expect("it is one");
         let certificate = self.tls.certificate.clone().filter(|_| self.covers_www);
@@ -520,7 +521,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         if let Some((route, origin)) = self.challenge {
             acme::add(route, origin, &mut routes, &mut origins);
         }
-        let taken = sign_in::add_endpoints(&mut routes, &mut origins);
+        let taken = sign_in::add_endpoints(&mut routes, &mut origins, &mut Vec::new());
         problems.extend(taken.into_iter().map(|taken| taken.problem(self.name)));
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
@@ -560,7 +561,7 @@ mod tests {
 
     fn place() -> SourceLocation {
         let object = ObjectRef { kind: "HTTPRoute", namespace: "a".to_owned(), name: "b".to_owned() };
-        SourceLocation { object, uid: None, file: None, line: None }
+        SourceLocation { object, uid: None, file: None, line: None, ingress: None }
     }
 
     fn host(routes: Vec<Arc<Route>>) -> Host {

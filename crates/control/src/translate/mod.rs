@@ -30,6 +30,7 @@ pub mod ingress;
 mod inputs;
 mod judged;
 mod memo;
+mod origin;
 mod orphans;
 mod ownership;
 mod parts;
@@ -62,8 +63,9 @@ use crate::resolve::Resolved;
 use crate::source::Skipped;
 use gateway::report::GatewayReport;
 
-pub use claim::{HostCertificate, RouteOrigin, RouteSetting};
+pub use claim::{HostCertificate, RouteSetting};
 pub use gateway::rules::FIELDS;
+pub use origin::RouteOrigin;
 pub use translator::Translator;
 
 /// A whole new model, and the problems found on the way.

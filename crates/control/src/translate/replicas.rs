@@ -34,5 +34,6 @@ pub(super) fn build(
         problems.push(Problem::new(Severity::Warning, message).because(Reason::Missing));
         return None;
     }
-    Some(Replicas { cluster, own: options.own })
+    let unready = inputs.unready(name).into_iter().filter(|address| *address != options.own).collect();
+    Some(Replicas { cluster, own: options.own, unready })
 }

@@ -10,8 +10,8 @@ use model::{
     StepBudget,
 };
 
-use super::claim::RouteOrigin;
-use crate::problem::{Problem, Reason, Severity, SourceLocation};
+use super::origin::RouteOrigin;
+use crate::problem::{Problem, Reason, Severity};
 
 /// A path that is answered, with the sign-ins that have it and the first of their routes.
 struct Endpoint {
@@ -32,21 +32,25 @@ pub(super) struct Taken {
 impl Taken {
     /// The problem for the author of the sign-in.
     pub(super) fn problem(self, host: &HostName) -> Problem {
-        let RouteOrigin { object, file, line, .. } = self.origin;
+        let place = self.origin.place();
         let (path, holder) = (self.path, self.holder);
         let message = format!(
             "sign-in: path {path} of host {host} belongs to {holder}, of another namespace: nobody can sign in; choose paths below your own"
         );
-        let place = SourceLocation { object, uid: None, file, line };
         Problem::in_place(Severity::Error, &place, message).because(Reason::Conflict)
     }
 }
 
-/// Puts the endpoints of a host's sign-ins before its routes, which come with their origins. Of two routes
-/// for the same path, the first counts. Returns the endpoints that cannot be had.
-pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<RouteOrigin>) -> Vec<Taken> {
+/// Puts the endpoints of a host's sign-ins before its routes, which come with their origins and with the
+/// places where those for wider names start. Of two routes for the same path, the first counts. Returns the
+/// endpoints that cannot be had.
+pub(super) fn add_endpoints(
+    routes: &mut Vec<Arc<Route>>,
+    origins: &mut Vec<RouteOrigin>,
+    starts: &mut [usize],
+) -> Vec<Taken> {
     let mut taken = Vec::new();
-    let endpoints = endpoints(routes, origins, &mut taken);
+    let endpoints = endpoints(routes, origins, starts, &mut taken);
     let has_expressions = routes.iter().any(|route| route.path.kind() == PathKind::Regex);
     let made: Vec<_> = endpoints
         .into_iter()
@@ -58,20 +62,28 @@ pub(super) fn add_endpoints(routes: &mut Vec<Arc<Route>>, origins: &mut Vec<Rout
     if routes.iter().any(|route| has_sign_in(route)) {
         routes.iter_mut().filter(|route| !has_sign_in(route)).for_each(hide_sessions);
     }
+    for start in starts {
+        *start += made.len();
+    }
     let (first, first_origins): (Vec<_>, Vec<_>) = made.into_iter().unzip();
     routes.splice(0..0, first);
     origins.splice(0..0, first_origins);
     taken
 }
 
-fn endpoints(routes: &[Arc<Route>], origins: &[RouteOrigin], taken: &mut Vec<Taken>) -> Vec<Endpoint> {
+fn endpoints(
+    routes: &[Arc<Route>],
+    origins: &[RouteOrigin],
+    starts: &[usize],
+    taken: &mut Vec<Taken>,
+) -> Vec<Endpoint> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for (first, route) in routes.iter().enumerate() {
         let Some(oidc) = route.access.as_ref().and_then(|access| access.oidc.as_ref()) else { continue };
         for path in oidc.client.paths() {
-            let is_other = |holder: &&Route| holder.labels.namespace != route.labels.namespace;
-            if let Some(holder) = holder(routes, path).filter(is_other) {
-                let holder = format!("{}/{}", holder.labels.namespace, holder.labels.object);
+            let is_other = |holder: &&Route| holder.labels.namespace() != route.labels.namespace();
+            if let Some(holder) = holder(routes, starts, path).filter(is_other) {
+                let holder = format!("{}/{}", holder.labels.namespace(), holder.labels.object());
                 taken.push(Taken { origin: origins[first].clone(), path: path.to_owned(), holder });
                 continue;
             }
@@ -88,9 +100,16 @@ fn endpoints(routes: &[Arc<Route>], origins: &[RouteOrigin], taken: &mut Vec<Tak
     endpoints
 }
 
-/// The route that would get requests for a path, as far as paths decide that: an expression first, then the
-/// longest path.
-fn holder<'r>(routes: &'r [Arc<Route>], path: &str) -> Option<&'r Route> {
+/// The route that would get requests for a path, as far as paths decide that: one for the host's own name
+/// before those for wider names.
+fn holder<'r>(routes: &'r [Arc<Route>], starts: &[usize], path: &str) -> Option<&'r Route> {
+    let ends = starts.iter().copied().chain([routes.len()]);
+    let mut groups = [0].into_iter().chain(starts.iter().copied()).zip(ends);
+    groups.find_map(|(start, end)| holder_among(&routes[start..end], path))
+}
+
+/// The same of routes that are all for one name: an expression first, then the longest path.
+fn holder_among<'r>(routes: &'r [Arc<Route>], path: &str) -> Option<&'r Route> {
     let steps = StepBudget::default();
     let matches = |route: &&Arc<Route>| {
         let expression = route.path.expression();
@@ -145,7 +164,7 @@ fn route(of: &Route, endpoint: Endpoint, has_expressions: bool) -> Option<Route>
     };
     let to_tls = |filter: &&RequestFilter| matches!(filter, RequestFilter::TlsRedirect(_));
     let filters: Vec<_> = of.request_filters.as_slice().iter().filter(to_tls).cloned().collect();
-    let labels = model::Labels { path: endpoint.path, ..(*of.labels).clone() };
+    let labels = model::Labels::from(model::LabelTexts { path: endpoint.path, ..of.labels.texts() });
     Some(Route {
         request_filters: RequestFilters::new(filters).ok()?,
         access: Some(Box::new(access)),

@@ -1,6 +1,6 @@
 //! TCP and UDP services: Services with a port of their own, whose bytes are forwarded unchanged.
 
-use model::{Backends, Labels, Listener, Protocol, Stream, Transport};
+use model::{Backends, LabelTexts, Labels, Listener, Protocol, Stream, Transport};
 
 use super::clusters::ClusterQueries;
 use super::inputs::Inputs;
@@ -96,13 +96,13 @@ impl Reader<'_, '_, '_> {
             accepts_proxy_header: *accepts && is_tcp,
             sends_proxy_header: *sends && is_tcp,
             counts_responses: !is_tcp,
-            labels: Labels {
+            labels: Labels::from(LabelTexts {
                 namespace: service.namespace.clone(),
                 object: self.configmap.name().to_owned(),
                 service: service.name.clone(),
                 service_port: service_port.to_string(),
-                ..Labels::default()
-            },
+                ..LabelTexts::default()
+            }),
         };
         let protocol = match self.transport {
             Transport::Tcp => Protocol::Tcp(stream),

@@ -18,7 +18,7 @@ use model::{Alias, Host, HostList, HostName, HostTls, List, Listener, Model, Pro
 use super::backend_settings::BackendConsensus;
 use super::certificates;
 use super::changes::{Changes, Seen, These};
-use super::claim::{HostCertificate, RouteOrigin};
+use super::claim::HostCertificate;
 use super::clusters::{ClusterQueries, Clusters};
 use super::configmap::{self, Global};
 use super::gateway::Gateways;
@@ -29,6 +29,7 @@ use super::ingress::class::Class;
 use super::ingress::{Claimants, Ingresses};
 use super::inputs::{Input, Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
+use super::origin::RouteOrigin;
 use super::ownership::{HostsOfIngresses, OfIngresses};
 use super::{Translation, checked, replicas, streams};
 use crate::acme;

@@ -194,7 +194,7 @@ impl Asked<'_> {
         }
         match (owned, &now) {
             (_, Resolution::Route(_, route, _) | Resolution::AddSlash(_, route))
-                if route.labels.namespace != "owner" =>
+                if route.labels.namespace() != "owner" =>
             {
                 assert!(self.is_added(owned, route), "{}", told());
             }
@@ -214,7 +214,7 @@ impl Asked<'_> {
         let is_at = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         // The path "/" has no owner if the owner's object names no backend for it.
         let is_deeper = owned.is_none_or(|owned| {
-            if owned.labels.service.is_empty() && owned.path.path() == "/" {
+            if owned.labels.service().is_empty() && owned.path.path() == "/" {
                 return true;
             }
             let own = owned.path.path();

@@ -1,5 +1,6 @@
 //! Shortages of Forebay itself, as its own guard reports them.
 
+use super::contention::contention;
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
 use crate::format::whole;
@@ -11,6 +12,8 @@ use crate::text::{Text, say};
 
 /// The level from which on requests are refused where the guard enforces.
 const SHEDS: f64 = 2.0;
+/// The resources that a process is short of where threads wait for CPUs, as a label's values.
+const OF_CPU: &[&str] = &["cpu_stalled", "loop_lag", "accept_queue"];
 
 pub(crate) const CHECKS: &[Check] = &[Check {
     id: "guard",
@@ -36,21 +39,26 @@ fn guard(samples: &Samples) -> Result<Outcome, Unknown> {
         return Err(Unknown(say!("the proxy's metrics tell of no guard")));
     };
     let now = names(short.iter().map(|(of, _)| of.as_str()));
+    // Threads of others that want the CPUs are a reason for these alone.
+    let is_of_cpu = short.iter().chain(&was_short).any(|(of, _)| OF_CPU.contains(&of.as_str()));
+    let contention = contention(samples).filter(|_| is_of_cpu);
+    let beside = |message: Text| contention.map_or(message.clone(), |contention| contention.beside(&message));
     let outcome = if refused > 0.0 {
         Outcome::failure(say!(
             "{} connections were turned away since no file descriptor was left",
             whole(refused)
         ))
     } else if short.iter().any(|(_, level)| *level >= SHEDS) {
-        Outcome::failure(say!("this process is very short: {}", now))
+        Outcome::failure(beside(say!("this process is very short: {}", now)))
     } else if !short.is_empty() {
-        Outcome::warning(say!("this process is short: {}", now))
+        Outcome::warning(beside(say!("this process is short: {}", now)))
     } else if !was_short.is_empty() {
         let before = names(was_short.iter().map(|(of, _)| of.as_str()));
-        Outcome::warning(say!("this process was short meanwhile: {}", before))
+        Outcome::warning(beside(say!("this process was short meanwhile: {}", before)))
     } else {
         Outcome::ok(say!("this process is short of nothing"))
     };
+    let outcome = contention.into_iter().fold(outcome, |outcome, contention| contention.evident(outcome));
     let outcome =
         short.iter().fold(outcome, |outcome, (of, level)| outcome.with(format!("level_{of}"), *level));
     Ok(outcome.with("turned_away", refused))
@@ -114,6 +122,24 @@ mod tests {
             (Verdict::Warning, "this process was short meanwhile: memory")
         );
         assert_eq!(with(0, 0, 0).finding("guard").verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn a_loop_that_lags_on_a_machine_without_cpus_to_spare_says_so() {
+        let page = |of: &str| {
+            format!("forebay_guard_level{{of=\"{of}\"}} 1\nforebay_guard_spare_descriptor_total 0\n")
+        };
+        let pressure = |us: u64| format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
+        let finding = |of| {
+            let scene = scene().grows("proc/pressure/cpu", &pressure(0), &pressure(4_000_000));
+            scene.file("forebay/metrics", &page(of)).finding("guard")
+        };
+        let lag = finding("loop_lag");
+        let expected = "this process is short: loop lag, while threads of this machine waited for a CPU 40 % \
+                        of the time";
+        assert_eq!((lag.verdict, &*lag.message), (Verdict::Warning, expected));
+        assert!(lag.tells("cpu_waiting_percent", 40.0));
+        assert_eq!(finding("memory").message, "this process is short: memory");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Must not be in here: reading files; a check sees nothing but the [`Samples`](crate::Samples) that it is
 //! given.
 
+mod contention;
 mod outgoing;
 
 pub(crate) mod abuse;

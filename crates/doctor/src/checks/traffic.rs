@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::contention::{Contention, contention};
 use super::outgoing::RATE_MIN;
 use crate::check::Check;
 use crate::finding::{Outcome, Verdict};
@@ -32,8 +33,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check {
         id: "slow-replies",
         category: "traffic",
-        what: "responses are slow now and then, though nothing looks busy",
-        how: "the proxy's metrics: more than 0.1 % of TCP responses over --stream-response-threshold (10 ms), or more than 1 % of HTTP responses whose head took over 1 s (the whole response, where the proxy does not measure heads), from five slow ones on. A failure if a cgroup was throttled meanwhile",
+        what: "responses are slow now and then: by a CPU quota while nothing looks busy, by CPUs that are contended, or by the upstream itself",
+        how: "the proxy's metrics: more than 0.1 % of TCP responses over --stream-response-threshold (10 ms), or more than 1 % of HTTP responses whose head took over 1 s (the whole response, where the proxy does not measure heads), from five slow ones on. A failure if a cgroup was throttled meanwhile; otherwise /proc/pressure/cpu, or /proc/stat, says whether the machine's CPUs were contended",
         severity: Verdict::Failure,
         remedy: "look for the cause at the upstream: cpu-throttled, with --pods for all Pods on this node",
         case: "E",
@@ -90,18 +91,23 @@ fn slow_replies(samples: &Samples) -> Result<Outcome, Unknown> {
     let Some(worst) = worst else { return Err(Unknown(say!("no replies were counted"))) };
     let message = say!("{} of {} {} were slow", percent(worst.share()), whole(worst.count), &worst.of);
     let throttled = throttled(samples)?;
-    let outcome = match (worst.is_slow(), &throttled) {
-        (true, Some((group, ms))) => {
+    let contention = contention(samples);
+    let outcome = match (worst.is_slow(), &throttled, contention) {
+        (true, Some((group, ms)), _) => {
             Outcome::failure(say!("{}, while {} waited {} ms for its CPU quota", message, group, rate(*ms)))
         }
-        (true, None) => Outcome::warning(message),
-        (false, _) => Outcome::ok(message),
+        (true, None, Some(contention)) => {
+            Outcome::warning(contention.beside(&message)).remedy(Contention::remedy())
+        }
+        (true, None, None) => Outcome::warning(message),
+        (false, ..) => Outcome::ok(message),
     };
     let outcome = outcome
         .with("replies", worst.count)
         .with("slow", worst.slow)
         .with("slow_percent", worst.share() * 100.0)
         .with("of", worst.of.english());
+    let outcome = contention.into_iter().fold(outcome, |outcome, contention| contention.evident(outcome));
     Ok(match throttled {
         Some((group, ms)) => outcome.with("throttled_group", group.english()).with("throttled_ms", ms),
         None => outcome,
@@ -234,6 +240,27 @@ mod tests {
             finding.message
         );
         assert!(finding.tells("throttled_ms", 320.0));
+    }
+
+    #[test]
+    fn slow_answers_on_a_machine_without_cpus_to_spare_say_so() {
+        let pressure = |us: u64| format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
+        let contended = |scene: Scene| scene.grows("proc/pressure/cpu", &pressure(7), &pressure(6_300_007));
+        let slow = || contended(scene().grows(METRICS, &redis(1000, "0"), &redis(11_000, "0.004")));
+        let finding = slow().finding("slow-replies");
+        assert_eq!(finding.verdict, Verdict::Warning);
+        let expected = "0.44 % of 10,000 answers of default/redis:6379 were slow, while threads of this machine \
+                        waited for a CPU 63 % of the time";
+        assert_eq!(finding.message, expected);
+        assert!(
+            finding.remedy.starts_with("more CPUs on this node")
+                && finding.tells("cpu_waiting_percent", 63.0)
+        );
+        let throttled = throttled(slow()).finding("slow-replies");
+        assert!(throttled.verdict == Verdict::Failure && throttled.message.ends_with("for its CPU quota"));
+        let quick =
+            contended(scene().grows(METRICS, &redis(0, "0"), &redis(1000, "0"))).finding("slow-replies");
+        assert_eq!(quick.verdict, Verdict::Ok, "contention alone delays nobody");
     }
 
     #[test]

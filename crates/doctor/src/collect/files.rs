@@ -18,6 +18,7 @@ pub(super) const PATHS: &[&str] = &[
     "proc/net/sockstat6",
     "proc/net/softnet_stat",
     "proc/net/stat/nf_conntrack",
+    "proc/pressure/cpu",
     "proc/stat",
     "proc/sys/fs/file-max",
     "proc/sys/fs/file-nr",

@@ -167,6 +167,9 @@ impl Course {
         if !self.is_bad {
             if was_bad && let Some(episode) = &mut self.open {
                 episode.ended_ms = self.bad_pair_ms.unwrap_or(episode.ended_ms).max(episode.began_ms);
+                if let Some(failure) = &mut episode.failure {
+                    failure.goes_on = false;
+                }
             }
             let is_over = self.open.as_ref().is_some_and(|open| at_ms > open.ended_ms + PAUSE_MS);
             return if is_over { self.open.take() } else { None };
@@ -382,6 +385,25 @@ mod tests {
         let [episode] = &judged.episodes[..] else { panic!("{judged:#?}") };
         assert!(episode.began_before && episode.goes_on);
         let failure = Failed { began_ms: 200_000, ended_ms: 320_000, began_before: false, goes_on: false };
+        assert_eq!(episode.failure, Some(failure));
+    }
+
+    #[test]
+    fn a_failure_that_ends_without_a_warning_does_not_go_on() {
+        let mut judge = Judge::default();
+        let mut opened = 0;
+        for second in (0..=250).step_by(10) {
+            judge.add(second * 1000, sample(second, opened, second * 100));
+            opened += match second {
+                0..200 => 200,
+                200..230 => 1000,
+                _ => 0,
+            };
+        }
+        let judged = judge.finish();
+        let [episode] = &judged.episodes[..] else { panic!("{judged:#?}") };
+        assert!(episode.began_before && !episode.goes_on);
+        let failure = Failed { began_ms: 200_000, ended_ms: 230_000, began_before: false, goes_on: false };
         assert_eq!(episode.failure, Some(failure));
     }
 

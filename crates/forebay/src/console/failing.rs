@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use model::Labels;
+use model::{LabelTexts, Labels};
 use observe::{Reason, SeriesChange};
 
 use super::causes;
@@ -61,8 +61,7 @@ impl OfRoute {
     }
 
     fn told(self, seconds: f64) -> Failing {
-        let Labels { namespace, object, service, service_port, path, host, rule } =
-            Labels::clone(&self.labels);
+        let LabelTexts { namespace, object, service, service_port, path, host, rule } = self.labels.texts();
         let cluster = match self.canary {
             Some(canary) => canary.to_string(),
             None => format!("{namespace}-{service}-{service_port}"),
@@ -116,7 +115,7 @@ impl Recent {
 
 /// The order of routes with equally many errors, so that they do not change places.
 fn key(route: &OfRoute) -> (&str, &str) {
-    (&route.labels.host, &route.labels.path)
+    (route.labels.host(), route.labels.path())
 }
 
 #[cfg(test)]
@@ -137,7 +136,11 @@ mod tests {
     }
 
     fn labels(host: &str) -> Arc<Labels> {
-        Arc::new(Labels { host: host.to_owned(), service: "web".to_owned(), ..Labels::default() })
+        Arc::new(Labels::from(LabelTexts {
+            host: host.to_owned(),
+            service: "web".to_owned(),
+            ..LabelTexts::default()
+        }))
     }
 
     #[test]

@@ -116,7 +116,10 @@ impl Listed {
             status: refusal.status,
             is_blocked: refusal.phase > 0,
             decided_by: refusal.rule,
-            object: refusal.labels.as_ref().map(|labels| format!("{}/{}", labels.namespace, labels.object)),
+            object: refusal
+                .labels
+                .as_ref()
+                .map(|labels| format!("{}/{}", labels.namespace(), labels.object())),
             variable: found.variable.clone(),
             value: found.value.clone(),
             exclusion: Exclusion::of(found.rule, &found.variable, &refusal.path),

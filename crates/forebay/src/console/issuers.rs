@@ -43,7 +43,7 @@ pub(super) fn of(translation: &Translation) -> Vec<Issuer> {
         for JwtIssuer { terms, keys } in jwt.iter().flat_map(|jwt| jwt.issuers.iter()) {
             let key = (terms.issuer.clone(), keys.name().to_owned());
             let (_, objects) = issuers.entry(key).or_insert_with(|| (Arc::clone(keys), Vec::new()));
-            let object = format!("{}/{}", route.labels.namespace, route.labels.object);
+            let object = format!("{}/{}", route.labels.namespace(), route.labels.object());
             if objects.len() < OBJECTS_MAX && !objects.contains(&object) {
                 objects.push(object);
             }

@@ -42,7 +42,7 @@ pub(super) fn of(translation: &Translation) -> Vec<ListedProvider> {
         let provider = &oidc.client.provider;
         let key = (provider.settings().issuer.as_str(), provider.settings().client_id.as_str());
         let (_, objects) = providers.entry(key).or_insert_with(|| (provider, Vec::new()));
-        let object = format!("{}/{}", route.labels.namespace, route.labels.object);
+        let object = format!("{}/{}", route.labels.namespace(), route.labels.object());
         if objects.len() < OBJECTS_MAX && !objects.contains(&object) {
             objects.push(object);
         }

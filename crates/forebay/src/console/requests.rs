@@ -74,7 +74,7 @@ impl<'a> From<&'a Ended> for Line<'a> {
             endpoint: ended.endpoint,
             tries: ended.tries,
             cluster: ended.cluster.as_deref(),
-            object: ended.labels.as_ref().map(|labels| format!("{}/{}", labels.namespace, labels.object)),
+            object: ended.labels.as_ref().map(|labels| format!("{}/{}", labels.namespace(), labels.object())),
             client: ended.client,
             sent_bytes: ended.sent_bytes,
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use geo::Country;
-use model::Labels;
+use model::{LabelTexts, Labels};
 use observe::{EndpointTotals, Registry, SeriesChange, StreamName, StreamTotals, latency_bounds};
 use serde::Serialize;
 
@@ -355,7 +355,7 @@ fn route(labels: &Labels, counts: &ByCanary, seconds: f64) -> RouteTraffic {
     for counts in counts.values() {
         all.merge(counts);
     }
-    let Labels { namespace, object, service, service_port, path, host, rule } = labels.clone();
+    let LabelTexts { namespace, object, service, service_port, path, host, rule } = labels.texts();
     RouteTraffic {
         host,
         path,
@@ -384,8 +384,7 @@ fn clusters(by_route: &ByLabels, seconds: f64, registry: &Registry) -> Vec<Clust
     let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
     for (labels, of_route) in by_route {
         for (canary, of_cluster) in of_route {
-            let Labels { namespace, service, service_port, .. } = &**labels;
-            let own = || format!("{namespace}-{service}-{service_port}");
+            let own = || format!("{}-{}-{}", labels.namespace(), labels.service(), labels.service_port());
             let name = canary.as_ref().map_or_else(own, ToString::to_string);
             counts.entry(name).or_default().merge(of_cluster);
         }

@@ -153,7 +153,7 @@ fn told(objects: &Objects, question: &Question, listener: ListenerId, it: &Expla
         certificate,
         path: it.path.clone(),
         route: route.map(|route| ReportedRoute {
-            host: route.labels.host.clone(),
+            host: route.labels.host().to_owned(),
             path: route.path.path().to_owned(),
             path_type: route.path.kind().as_str().to_owned(),
             from: objects.origin(route).map(ToString::to_string),

@@ -506,7 +506,8 @@ impl Objects {
     /// The fields of policies and of the rule that hold for a route.
     fn fields(&self, route: Option<&Arc<Route>>, names: &[&str]) -> impl Iterator<Item = Source> {
         let origin = route.and_then(|route| self.origin(route));
-        let settings = origin.and_then(|origin| origin.settings.as_deref()).unwrap_or_default();
+        let settings =
+            origin.and_then(|origin| origin.settings().map(|settings| &**settings)).unwrap_or_default();
         let is_meant = |setting: &&RouteSetting| {
             // Forebay's own are named with their prefix.
             names.iter().any(|name| name.strip_prefix("forebay.io/").unwrap_or(name) == setting.annotation)
@@ -528,13 +529,13 @@ impl Objects {
     ) -> impl Iterator<Item = &'o Sourced<Ingress>> {
         let origin = route.and_then(|route| self.origin(route));
         let declares = move |ingress: &Sourced<Ingress>| {
-            origin.is_some_and(|origin| origin.object == ingress.reference())
+            origin.is_some_and(|origin| origin.object() == ingress.reference())
         };
         let carries = move |ingress: &Sourced<Ingress>| match whose {
             Whose::Nobody => false,
             Whose::Route => declares(ingress),
             Whose::Host => {
-                declares(ingress) || route.is_some_and(|route| has_host(ingress, &route.labels.host))
+                declares(ingress) || route.is_some_and(|route| has_host(ingress, route.labels.host()))
             }
             Whose::Canary => {
                 declares(ingress) || route.is_some_and(|route| self.is_canary_of(ingress, route))
@@ -546,7 +547,7 @@ impl Objects {
     fn is_canary_of(&self, ingress: &Sourced<Ingress>, route: &Route) -> bool {
         let paths = ingress.spec.rules.iter().flat_map(|rule| &rule.value.http).flat_map(|http| &http.paths);
         self.annotation(ingress, "canary").is_some()
-            && has_host(ingress, &route.labels.host)
+            && has_host(ingress, route.labels.host())
             && paths
                 .map(|path| path.value.path.as_deref().unwrap_or("/"))
                 .any(|path| path == route.path.path())

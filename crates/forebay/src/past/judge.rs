@@ -57,7 +57,7 @@ pub(crate) struct Found {
     pub(crate) ended_ms: u64,
     #[serde(skip)]
     pub(crate) worst_ms: u64,
-    #[serde(skip)]
+    /// Number of windows in which it was found.
     pub(crate) windows: u64,
     /// The cause in a few words.
     pub(crate) cause: &'static str,

@@ -4,7 +4,7 @@ use doctor::{Absence, Sample};
 use record::{Absent, Frame};
 
 /// Files that no check reads, but whoever looks at the past wants to see.
-const BESIDE: [&str; 3] = ["proc/pressure/cpu", "proc/pressure/io", "proc/pressure/memory"];
+const BESIDE: [&str; 2] = ["proc/pressure/io", "proc/pressure/memory"];
 
 /// Files that have the addresses of clients: the doctor reads them where the kernel has nothing better.
 const LEFT_OUT: [&str; 2] = ["proc/net/tcp", "proc/net/tcp6"];

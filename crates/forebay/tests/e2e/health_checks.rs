@@ -1,8 +1,10 @@
 //! Active health checks: an endpoint that fails them gets no requests until it passes them again.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use testkit::manifest::{self, service};
@@ -189,6 +191,33 @@ fn requests_that_fail_or_wait_prompt_a_check() {
     let forebay = start(setup(), address, &others);
     let refuses = time_until_out(&forebay, address, || drop(ends));
     println!("out of use: {hangs:?} after it hangs, {refuses:?} after it refuses, {fails:?} after it fails");
+}
+
+/// A connection that is kept open goes on to answer checks: one that a failed request prompts is made over a
+/// new connection.
+#[test]
+fn an_endpoint_that_accepts_no_connections_fails_although_an_old_one_answers() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, others) = (listener.local_addr().unwrap(), others());
+    let serving = thread::spawn(move || {
+        let (mut kept, _) = listener.accept().unwrap();
+        drop(listener);
+        let mut buffer = [0; 4096];
+        while let Ok(read @ 1..) = kept.read(&mut buffer) {
+            let answer = if buffer[..read].starts_with(b"GET /fails ") { ERROR } else { OK };
+            kept.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let forebay = start(checking("1h").arguments(["--workers=1"]), address, &others);
+    let mut client = forebay.client();
+    assert_eq!(ask(&mut client, 40), 0, "one connection is enough for requests one after the other");
+    assert!(!is_failing(&forebay, address));
+    let fails = "GET /fails HTTP/1.1\r\nHost: web.test\r\n\r\n";
+    while client.ask(fails).status != 500 {}
+    forebay.await_that("the endpoint to fail", || is_failing(&forebay, address));
+    forebay.await_log("no connection");
+    drop(forebay);
+    serving.join().unwrap();
 }
 
 #[test]

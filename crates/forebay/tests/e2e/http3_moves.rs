@@ -29,13 +29,13 @@ fn http3() -> Setup {
         .arguments(["--workers=4"])
 }
 
-fn connect(address: SocketAddr) -> H3Client {
+pub(crate) fn connect(address: SocketAddr) -> H3Client {
     H3Client::connect(address, &TlsClient::new("web.test"))
 }
 
 /// Downloads a response of as many pieces as there are moves, and moves between each two. Each piece is sent
 /// after the one before has come.
-fn download(upstream: &Upstream, client: &H3Client, mut make_move: impl FnMut(usize)) {
+pub(crate) fn download(upstream: &Upstream, client: &H3Client, mut make_move: impl FnMut(usize)) {
     let mut call = client.call("GET", "web.test", "/", &[]);
     call.finish();
     let (mut peer, _) = upstream.accept_request();
@@ -55,7 +55,7 @@ fn download(upstream: &Upstream, client: &H3Client, mut make_move: impl FnMut(us
     assert_eq!(call.read(), None);
 }
 
-fn forwarded(forebay: &Forebay, result: &str) -> u64 {
+pub(crate) fn forwarded(forebay: &Forebay, result: &str) -> u64 {
     forebay.metrics().sum(FORWARDED, &[("result", result)])
 }
 
@@ -73,17 +73,17 @@ fn a_download_survives_a_hundred_changes_of_the_clients_port() {
 // === Replicas ===
 
 /// Replicas on the addresses 127.0.0.1 and 127.0.0.2, with one port.
-struct Replicas {
+pub(crate) struct Replicas {
     folder: TempDir,
-    all: Vec<Forebay>,
+    pub(crate) all: Vec<Forebay>,
 }
 
-fn address(number: usize) -> Ipv4Addr {
+pub(crate) fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 1 + u8::try_from(number).unwrap())
 }
 
 impl Replicas {
-    fn new(secrets: [&str; 2], endpoint: SocketAddr) -> Self {
+    pub(crate) fn new(secrets: [&str; 2], endpoint: SocketAddr) -> Self {
         let mut replicas = Self { folder: tempfile::tempdir().unwrap(), all: Vec::new() };
         for secret in secrets {
             let port = replicas.all.first().map_or(0, |first| first.https_address().port());
@@ -96,7 +96,7 @@ impl Replicas {
         replicas
     }
 
-    fn setup(&self, number: usize, secret: &str, port: u16) -> Setup {
+    pub(crate) fn setup(&self, number: usize, secret: &str, port: u16) -> Setup {
         let file = self.folder.path().join(format!("secret-{number}"));
         write(&file, secret).unwrap();
         http3()
@@ -112,7 +112,7 @@ impl Replicas {
     }
 
     /// Where a replica serves HTTP/3.
-    fn at(&self, number: usize) -> SocketAddr {
+    pub(crate) fn at(&self, number: usize) -> SocketAddr {
         (address(number), self.all[0].https_address().port()).into()
     }
 }

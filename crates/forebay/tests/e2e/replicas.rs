@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use tempfile::TempDir;
-use testkit::manifest::service;
+use testkit::manifest::{service, stopping_endpoints};
 use testkit::{Forebay, Setup};
 
 pub(crate) const SECRET: &str = "a secret that all replicas have, and nobody else";
@@ -56,8 +56,14 @@ impl Replicas {
 
 /// Tells one replica who the replicas are.
 pub(crate) fn introduce(one: &Forebay, addresses: &[SocketAddr]) {
+    introduce_with(one, addresses, &[]);
+}
+
+/// The same with replicas that stop, and that get no requests any more.
+pub(crate) fn introduce_with(one: &Forebay, addresses: &[SocketAddr], stopping: &[SocketAddr]) {
     let wanted: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    one.replace("forebay.yaml", &service("forebay", addresses));
+    let stopping = if stopping.is_empty() { String::new() } else { stopping_endpoints("forebay", stopping) };
+    one.replace("forebay.yaml", &(service("forebay", addresses) + &stopping));
     one.await_that("the replicas to be known", || {
         let configuration = one.configuration();
         let clusters = configuration["clusters"].as_array().expect("a list");

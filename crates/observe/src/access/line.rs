@@ -191,13 +191,13 @@ impl Line<'_> {
     fn label(&mut self, variable: &Variable, labels: Option<&Labels>) {
         let Some(labels) = labels else { return self.missing() };
         self.text(match variable {
-            Variable::Namespace => &labels.namespace,
-            Variable::IngressName => &labels.object,
-            Variable::RouteRule => &labels.rule,
-            Variable::ServiceName => &labels.service,
-            Variable::ServicePort => &labels.service_port,
-            Variable::ServerName => &labels.host,
-            _ => &labels.path,
+            Variable::Namespace => labels.namespace(),
+            Variable::IngressName => labels.object(),
+            Variable::RouteRule => labels.rule(),
+            Variable::ServiceName => labels.service(),
+            Variable::ServicePort => labels.service_port(),
+            Variable::ServerName => labels.host(),
+            _ => labels.path(),
         });
     }
 
@@ -282,6 +282,8 @@ impl Line<'_> {
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
+
+    use model::LabelTexts;
 
     use super::*;
     use crate::access::{Connection, Time};
@@ -510,7 +512,7 @@ mod tests {
     #[test]
     fn every_variable_has_its_value() {
         let tries = [one_try("[2001:db8::2]:80", Some(502), 3), one_try("10.0.0.3:80", None, 4)];
-        let labels = Labels {
+        let labels = Labels::from(LabelTexts {
             namespace: "ns".into(),
             object: "ing".into(),
             service: "svc".into(),
@@ -518,7 +520,7 @@ mod tests {
             path: "/p".into(),
             host: "h".into(),
             rule: "rule".into(),
-        };
+        });
         let request = Request { tries: &tries, labels: Some(&labels), remote_user: Some(b"me") };
         let lines: Vec<String> = model::template::VARIABLES
             .iter()

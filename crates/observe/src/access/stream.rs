@@ -70,9 +70,9 @@ fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Ve
             None => out.push(b'-'),
         },
         StreamVariable::ProxyUpstreamName => {
-            let Labels { namespace, service, service_port, .. } = record.labels;
-            let protocol = record.protocol.to_ascii_lowercase();
-            let name = [&protocol, namespace, service, service_port].map(String::as_bytes).join(&b'-');
+            let (labels, protocol) = (record.labels, record.protocol.to_ascii_lowercase());
+            let parts = [&*protocol, labels.namespace(), labels.service(), labels.service_port()];
+            let name = parts.map(str::as_bytes).join(&b'-');
             out.extend_from_slice(&name);
         }
         StreamVariable::Hostname => out.extend_from_slice(record.hostname.as_bytes()),
@@ -82,16 +82,18 @@ fn write_value(variable: StreamVariable, record: &StreamRecord<'_>, out: &mut Ve
 
 #[cfg(test)]
 mod tests {
+    use model::LabelTexts;
+
     use super::*;
 
     #[test]
     fn the_line_reads_as_in_ingress_nginx() {
-        let labels = Labels {
+        let labels = Labels::from(LabelTexts {
             namespace: "shop".to_owned(),
             service: "db".to_owned(),
             service_port: "5432".to_owned(),
-            ..Labels::default()
-        };
+            ..LabelTexts::default()
+        });
         let record = StreamRecord {
             time: Time { local: "20/Nov/2026:11:03:50 +0000", ..Time::default() },
             remote_addr: "192.0.2.7".parse().unwrap(),

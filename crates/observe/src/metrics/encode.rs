@@ -16,7 +16,7 @@ use super::coding::{Recoded, Recoding};
 use super::histogram::{Histogram, Unit};
 use super::local_counter::LocalCounter;
 use super::names::{self, Kind, Metric};
-use super::registry::{Process, Registry};
+use super::registry::{HeapPages, Process, Registry};
 use super::series::Identity;
 use super::upstream::{ENDPOINT_METRICS, Failure};
 use super::worker_cells::WorkerCells;
@@ -35,6 +35,7 @@ impl Registry {
         self.encode_controller(&mut page);
         self.encode_certificates(&mut page);
         encode_process(&workers, process, &mut page);
+        encode_memory(process.memory, &mut page);
         self.encode_own(&workers, &mut page);
         self.encode_upstreams(&mut page);
         self.encode_overloads(&workers, &mut page);
@@ -82,16 +83,16 @@ impl Registry {
         let mut text = self.controller_labels();
         push_label(&mut text, "status", &status_text(identity.status));
         push_label(&mut text, "method", identity.method.name());
-        push_label(&mut text, "path", &labels.path);
-        push_label(&mut text, "namespace", &labels.namespace);
-        push_label(&mut text, "ingress", &labels.object);
-        if !labels.rule.is_empty() {
-            push_label(&mut text, "rule", &labels.rule);
+        push_label(&mut text, "path", labels.path());
+        push_label(&mut text, "namespace", labels.namespace());
+        push_label(&mut text, "ingress", labels.object());
+        if !labels.rule().is_empty() {
+            push_label(&mut text, "rule", labels.rule());
         }
-        push_label(&mut text, "service", &labels.service);
+        push_label(&mut text, "service", labels.service());
         push_label(&mut text, "canary", identity.canary.as_deref().unwrap_or_default());
         if self.options.per_host {
-            push_label(&mut text, "host", &labels.host);
+            push_label(&mut text, "host", labels.host());
         }
         text
     }
@@ -193,9 +194,9 @@ fn encode_causes(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
         let Some(Identity { labels, status, .. }) = series.identity() else { continue };
         for (reason, count) in causes {
             let text = self::labels(&[
-                ("namespace", &labels.namespace),
-                ("ingress", &labels.object),
-                ("service", &labels.service),
+                ("namespace", labels.namespace()),
+                ("ingress", labels.object()),
+                ("service", labels.service()),
                 ("status", &status_text(status)),
                 ("reason", reason.name()),
             ]);
@@ -249,6 +250,15 @@ fn encode_process(workers: &[Arc<WorkerCells>], process: &Process, page: &mut Pa
     page.only(&names::WRITE_BYTES, process.write_bytes);
     page.only(&names::RESIDENT_BYTES, process.resident_bytes);
     page.only(&names::VIRTUAL_BYTES, process.virtual_bytes);
+}
+
+fn encode_memory(memory: HeapPages, page: &mut Page<'_>) {
+    for (metric, bytes) in
+        [(&names::MEMORY_ACTIVE, memory.active_bytes), (&names::MEMORY_DIRTY, memory.dirty_bytes)]
+    {
+        page.family(metric);
+        page.sample(metric.name, "", bytes);
+    }
 }
 
 pub(super) fn sum<'a>(
@@ -376,7 +386,7 @@ impl Display for GoFloat {
 mod tests {
     use std::time::Duration;
 
-    use model::{CertificateInfo, Labels};
+    use model::{CertificateInfo, LabelTexts, Labels};
 
     use super::super::registry::{Judged, Orphan};
     use super::*;
@@ -471,7 +481,7 @@ mod tests {
     }
 
     fn sample_labels() -> Labels {
-        Labels {
+        Labels::from(LabelTexts {
             namespace: "default".into(),
             object: "web".into(),
             service: "web".into(),
@@ -479,7 +489,7 @@ mod tests {
             path: "/".into(),
             host: "a.test".into(),
             rule: String::new(),
-        }
+        })
     }
 
     #[test]
@@ -543,6 +553,7 @@ mod tests {
             virtual_bytes: 1 << 21,
             read_bytes: 10,
             write_bytes: 20,
+            memory: HeapPages { active_bytes: 1 << 18, dirty_bytes: 1 << 16 },
         };
         let mut page = String::new();
         registry.encode(&process, &mut page);

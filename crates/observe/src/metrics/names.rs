@@ -74,6 +74,8 @@ metrics! {
     WRITE_BYTES: Counter, "nginx_ingress_controller_nginx_process_write_bytes_total", "Bytes written";
     RESIDENT_BYTES: Gauge, "nginx_ingress_controller_nginx_process_resident_memory_bytes", "Resident memory";
     VIRTUAL_BYTES: Gauge, "nginx_ingress_controller_nginx_process_virtual_memory_bytes", "Virtual memory";
+    MEMORY_ACTIVE: Gauge, "forebay_memory_active_bytes", "Pages of the allocator with memory in use: a leak makes them more and more";
+    MEMORY_DIRTY: Gauge, "forebay_memory_dirty_bytes", "Free pages that the allocator keeps for a while: they are resident, but no leak";
 
     FAULTS: Counter, "forebay_faults_total", "Failures, by the side that caused them and by reason";
     ROUTE_FAULTS: Counter, "forebay_route_faults_total", "Requests that were refused or broken off, by namespace, Ingress, Service, status and reason; of one route and status the first four reasons";
@@ -90,6 +92,7 @@ metrics! {
     CACHE_HOME_REQUESTS: Counter, "forebay_cache_home_requests_total", "Requests to other replicas for objects that are cached there, by result: answered, failed";
     CACHE_FORGETS: Counter, "forebay_cache_replica_invalidations_total", "Invalidations (POST and the like) sent to other replicas, by result: told, unreached";
     HTTP3_FORWARDED: Counter, "forebay_http3_forwarded_packets_total", "Packets of HTTP/3 that came to another worker, process or replica than their connection's, by where they were handed: worker, process, replica, client; or not: full, refused";
+    HTTP3_RESETS: Counter, "forebay_http3_stateless_resets_total", "Connections over HTTP/3 that clients were told by a stateless reset are gone, by whose they were: ended (this process, or one before a restart), process (replaced in an upgrade), replica";
     LIMIT_SHARED_DATAGRAMS: Counter, "forebay_limit_shared_datagrams_total", "Datagrams with counts of replicas (limit-shared), by result: sent, unsent, taken; rejected as garbage, forged, stale, replayed, strange";
     LIMIT_REDIS_EXCHANGES: Counter, "forebay_limit_redis_exchanges_total", "Exchanges of counts with Redis (--limit-redis), by result: in_time, slow; failed as unreachable, silent, refused, not_redis";
     LIMIT_REDIS_REQUESTS: Counter, "forebay_limit_redis_requests_total", "Requests with a shared limit for which the known counts did not suffice: waited; alone (counted locally without Redis), closed (refused without Redis)";

@@ -67,9 +67,6 @@ impl Recorder {
     /// Requests for routes of host `_` are not recorded unless `--metrics-per-undefined-host` is set:
     /// ingress-nginx does not record requests for hosts without an Ingress.
     pub fn request(&mut self, labels: &Arc<Labels>, sample: &Sample<'_>) {
-        if self.registry.leaves_out(labels) {
-            return;
-        }
         let status = self.registry.status_label(sample.status);
         let key = Key::new(labels, status, sample);
         match self.series.get(&key) {
@@ -78,11 +75,15 @@ impl Recorder {
         }
     }
 
-    /// Claims a series for a combination of labels that has none yet, and records the request in it.
+    /// Claims a series for a combination of labels that has none yet, and records the request in it, unless
+    /// such requests are left out.
     #[cold]
     #[inline(never)]
     fn first_request(&mut self, key: Key, labels: &Arc<Labels>, sample: &Sample<'_>) {
-        let claimed = if self.may_claim(&labels.namespace) { self.spare.pop() } else { None };
+        if self.registry.leaves_out(labels) {
+            return;
+        }
+        let claimed = if self.may_claim(labels.namespace()) { self.spare.pop() } else { None };
         let Some(series) = claimed else { return self.count(Counter::SeriesDropped) };
         series.claim(labels, key.status(), sample);
         self.registry.observe(&self.cells, &series, sample);
@@ -103,9 +104,9 @@ impl Recorder {
         }
         let Self { series, by_namespace, .. } = self;
         for identity in series.values().filter_map(|series| series.identity()) {
-            match by_namespace.get_mut(&identity.labels.namespace) {
+            match by_namespace.get_mut(identity.labels.namespace()) {
                 Some(count) => *count += 1,
-                None => _ = by_namespace.insert(identity.labels.namespace.clone(), 1),
+                None => _ = by_namespace.insert(identity.labels.namespace().to_owned(), 1),
             }
         }
     }
@@ -202,12 +203,18 @@ impl Recorder {
 mod tests {
     use std::time::Duration;
 
+    use model::LabelTexts;
+
     use super::*;
     use crate::metrics::Method;
     use crate::{MetricsOptions, Process};
 
     fn labels(path: &str) -> Arc<Labels> {
-        Arc::new(Labels { path: path.to_owned(), host: "a.test".to_owned(), ..Labels::default() })
+        Arc::new(Labels::from(LabelTexts {
+            path: path.to_owned(),
+            host: "a.test".to_owned(),
+            ..LabelTexts::default()
+        }))
     }
 
     fn sample(status: u16) -> Sample<'static> {
@@ -257,9 +264,11 @@ mod tests {
 
     /// `count` routes, `each` of them in every namespace.
     fn routes(count: usize, each: usize) -> Vec<Arc<Labels>> {
-        let route = |number: usize| Labels {
-            namespace: format!("namespace-{}", number / each),
-            ..Labels::clone(&labels(&format!("/{number}")))
+        let route = |number: usize| {
+            Labels::from(LabelTexts {
+                namespace: format!("namespace-{}", number / each),
+                ..labels(&format!("/{number}")).texts()
+            })
         };
         (0..count).map(|number| Arc::new(route(number))).collect()
     }
@@ -325,7 +334,8 @@ mod tests {
         record(&mut recorder, &greedy);
         let held = recorder.series.len();
         assert!((SERIES_SHARED_MAX..=SERIES_SHARED_MAX + SERIES_AHEAD).contains(&held), "{held}");
-        let modest = Arc::new(Labels { namespace: "modest".to_owned(), ..Labels::clone(&labels("/")) });
+        let modest =
+            Arc::new(Labels::from(LabelTexts { namespace: "modest".to_owned(), ..labels("/").texts() }));
         record(&mut recorder, &[Arc::clone(&modest)]);
         assert_eq!(total(&registry, REQUESTS, "namespace=\"modest\""), 1);
     }
@@ -347,7 +357,7 @@ mod tests {
 
     #[test]
     fn requests_for_undefined_hosts_are_left_out_unless_wished_for() {
-        let undefined = Arc::new(Labels { host: "_".to_owned(), ..Labels::default() });
+        let undefined = Arc::new(Labels::from(LabelTexts { host: "_".to_owned(), ..LabelTexts::default() }));
         for (per_host, per_undefined_host, counted) in [(true, false, 0), (true, true, 1), (false, false, 1)]
         {
             let options = MetricsOptions { per_host, per_undefined_host, ..MetricsOptions::default() };

@@ -93,6 +93,17 @@ pub struct Process {
     pub read_bytes: u64,
     /// Bytes written, from `/proc/self/io`.
     pub write_bytes: u64,
+    /// The figures of the allocator; zero where nobody asked for them.
+    pub memory: HeapPages,
+}
+
+/// Figures of the allocator at a scrape, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapPages {
+    /// Pages in which something is in use.
+    pub active_bytes: u64,
+    /// Free pages that were not returned to the kernel yet.
+    pub dirty_bytes: u64,
 }
 
 /// The measurements of one verdict of the webhook.
@@ -358,7 +369,7 @@ impl Registry {
     }
 
     pub(super) fn leaves_out(&self, labels: &Labels) -> bool {
-        self.options.per_host && !self.options.per_undefined_host && labels.host == UNDEFINED_HOST
+        self.options.per_host && !self.options.per_undefined_host && labels.host() == UNDEFINED_HOST
     }
 
     /// The status, or its class: 2 for 200. An undefined status is always recorded by class: endpoints could

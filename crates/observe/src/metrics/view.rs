@@ -356,11 +356,17 @@ impl StreamTotals {
 mod tests {
     use std::time::Duration;
 
+    use model::LabelTexts;
+
     use super::*;
     use crate::{Method, MetricsOptions, Recorder, Sample};
 
     fn labels(path: &str) -> Arc<Labels> {
-        Arc::new(Labels { path: path.to_owned(), host: "a.test".to_owned(), ..Labels::default() })
+        Arc::new(Labels::from(LabelTexts {
+            path: path.to_owned(),
+            host: "a.test".to_owned(),
+            ..LabelTexts::default()
+        }))
     }
 
     fn record(recorder: &mut Recorder, labels: &Arc<Labels>, status: u16, millis: u64) {
@@ -386,7 +392,7 @@ mod tests {
             let is_quick = |(bound, _): &(&f64, &u64)| **bound < 0.005;
             let bounds = latency_bounds();
             let quick = bounds.iter().zip(change.requests).filter(is_quick).map(|(_, count)| count).sum();
-            all.push((change.labels.path.clone(), change.class, requests, quick));
+            all.push((change.labels.path().to_owned(), change.class, requests, quick));
         });
         all.sort();
         all

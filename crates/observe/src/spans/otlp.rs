@@ -47,7 +47,7 @@ pub(super) fn span_data(span: Span, scope: &InstrumentationScope) -> SpanData {
 }
 
 fn attributes(span: &Span) -> Vec<KeyValue> {
-    let server_name = span.labels.as_ref().map_or("_", |labels| labels.host.as_str());
+    let server_name = span.labels.as_ref().map_or("_", |labels| labels.host());
     let mut attributes = vec![
         KeyValue::new("http.method", lossy(&span.method)),
         KeyValue::new("http.flavor", span.flavor),

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use model::Labels;
 use model::log::{Escape, Format};
 use model::template::{Part, Variable};
+use model::{LabelTexts, Labels};
 use observe::Reason;
 use observe::access::{Connection, Time, TimeForm, Tls, Try, Values, write_line};
 
@@ -174,7 +174,11 @@ pub(crate) fn log_format(input: &[u8]) {
     let (format, value) = (&input[..end], &input[(end + 1).min(input.len())..]);
     let Ok(format) = std::str::from_utf8(format) else { return };
     let text = String::from_utf8_lossy(value);
-    let labels = Labels { namespace: text.to_string(), path: text.to_string(), ..Labels::default() };
+    let labels = Labels::from(LabelTexts {
+        namespace: text.to_string(),
+        path: text.to_string(),
+        ..LabelTexts::default()
+    });
     let tries = [one_try(None), one_try(Some(502)), one_try(Some(200))];
     for escape in [Escape::Default, Escape::Json, Escape::None] {
         let Ok(format) = Format::parse(format, escape) else { return };

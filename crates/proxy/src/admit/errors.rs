@@ -99,12 +99,12 @@ pub(crate) fn tell<'e>(admitted: &'e Admitted<'_>, edits: &mut HeadEdits<'e>) ->
         _ => edits.remove("X-Format"),
     }
     let labels = admitted.route.map(|route| &*route.labels);
-    let label = |of: fn(&model::Labels) -> &String| labels.map_or("", |labels| of(labels));
+    let label = |of: fn(&model::Labels) -> &str| labels.map_or("", of);
     for (name, value) in [
-        ("X-Namespace", label(|labels| &labels.namespace)),
-        ("X-Ingress-Name", label(|labels| &labels.object)),
-        ("X-Service-Name", label(|labels| &labels.service)),
-        ("X-Service-Port", label(|labels| &labels.service_port)),
+        ("X-Namespace", label(model::Labels::namespace)),
+        ("X-Ingress-Name", label(model::Labels::object)),
+        ("X-Service-Name", label(model::Labels::service)),
+        ("X-Service-Port", label(model::Labels::service_port)),
     ] {
         if value.is_empty() {
             edits.remove(name);
@@ -124,7 +124,7 @@ mod tests {
     use std::rc::Rc;
     use std::sync::Arc;
 
-    use model::{Labels, Model, Route, Settings};
+    use model::{LabelTexts, Labels, Model, Route, Settings};
 
     use super::*;
     use crate::request::reply::Answer;
@@ -238,7 +238,11 @@ mod tests {
 
     #[test]
     fn an_error_backend_is_told_of_the_request() {
-        let labels = Labels { namespace: "shop".to_owned(), service: "web".to_owned(), ..Labels::default() };
+        let labels = Labels::from(LabelTexts {
+            namespace: "shop".to_owned(),
+            service: "web".to_owned(),
+            ..LabelTexts::default()
+        });
         let route = Route {
             error_pages: Some(Arc::new(replacing(&[503]))),
             labels: Arc::new(labels),

@@ -129,8 +129,8 @@ impl Entry<'_, '_> {
     /// The object of the route.
     fn write_object(&self, out: &mut Vec<u8>) {
         let Some(route) = self.answered.route else { return };
-        text(out, b",\"namespace\":", route.labels.namespace.as_bytes());
-        text(out, b",\"ingress\":", route.labels.object.as_bytes());
+        text(out, b",\"namespace\":", route.labels.namespace().as_bytes());
+        text(out, b",\"ingress\":", route.labels.object().as_bytes());
     }
 
     fn write_producer(&self, out: &mut Vec<u8>) {

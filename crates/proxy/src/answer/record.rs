@@ -111,7 +111,7 @@ fn leave_span(answered: &Answered<'_>, trace: &Trace<'_>, took: Duration) {
         return;
     }
     let route = answered.route;
-    let path = || route.map_or("/", |route| route.labels.path.as_str()).as_bytes().to_vec();
+    let path = || route.map_or("/", |route| route.labels.path()).as_bytes().to_vec();
     let operation = tracing.operation.as_ref().map(|name| values::expand(answered, name));
     let name = operation.filter(|name| !name.is_empty()).unwrap_or_else(path);
     let state = trace.state(head, parsed).filter(|state| state.len() <= SPAN_TEXT_BYTES_MAX);

@@ -150,7 +150,7 @@ pub(super) fn of(
 pub(super) fn namespace(admitted: &Admitted<'_>) -> Arc<str> {
     match (&admitted.peer_request, admitted.route) {
         (Some(peer_request), _) => Arc::clone(&peer_request.namespace),
-        (None, Some(route)) => Arc::from(&*route.labels.namespace),
+        (None, Some(route)) => Arc::from(route.labels.namespace()),
         (None, None) => Arc::default(),
     }
 }

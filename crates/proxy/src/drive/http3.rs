@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use clients::ClientConnection;
 use clients::abuse::Tally;
@@ -101,6 +102,7 @@ fn serve(
             turn: Cell::new(worker.clock.now()),
             begun_in_turn: Cell::new(0),
             streams_allowed: Cell::new(QUIC_STREAMS_FIRST),
+            goodbye: Cell::new(None),
         };
         let code = server.run().await;
         server.say_goodbye(code).await;
@@ -218,6 +220,18 @@ struct Server<'a> {
     begun_in_turn: Cell<u32>,
     /// Streams that the client may have open.
     streams_allowed: Cell<u32>,
+    goodbye: Cell<Option<Goodbye>>,
+}
+
+/// The end of a connection that takes no more requests and has none.
+#[derive(Clone, Copy)]
+struct Goodbye {
+    /// Since when it has none.
+    since: Moment,
+    /// The number of the packet that was sent last then.
+    sent: u64,
+    /// When it was seen first that the client has all that was sent: responses, and the GOAWAY.
+    known: Option<Moment>,
 }
 
 impl<'a> Deref for Server<'a> {
@@ -314,8 +328,7 @@ impl Server<'_> {
                 let is_suspect = self.streams.is_suspect() || self.link.is_suspect();
                 self.link.quic().set_suspect(cx, is_suspect, self.worker.clock.now());
                 self.streams.wake_on_change(cx);
-                // The client has read the GOAWAY by then, or packets are lost.
-                let idle = self.idle_until(|| self.link.quic().goodbye_time().min(LINGER));
+                let idle = self.idle_until(|| self.goodbye());
                 let slow = self.head_until();
                 let ping = self.ping_at();
                 let due = [idle, slow.map(|(due, _)| due), ping].into_iter().flatten().min();
@@ -327,6 +340,28 @@ impl Server<'_> {
                 };
                 self.deadline.poll_idle(due, idle.is_some(), cx).map(|()| event)
             }
+        }
+    }
+
+    /// The time for which a connection stays that takes no more requests, from its last one on. A client that
+    /// does not know of the GOAWAY may have sent another one, and may lack the end of a response: that it has
+    /// acknowledged everything is awaited, and then the requests that were on the way. A client that is gone
+    /// acknowledges nothing.
+    fn goodbye(&self) -> Duration {
+        let (now, since) = (self.worker.clock.now(), self.streams.idle_since.get());
+        let quic = self.link.quic();
+        let begun = self.goodbye.get().filter(|goodbye| goodbye.since == since);
+        let mut goodbye = begun.unwrap_or_else(|| Goodbye { since, sent: quic.last_sent(), known: None });
+        if begun.is_none() {
+            // There may be nothing left that the client would acknowledge.
+            self.link.ping();
+        } else if goodbye.known.is_none() && quic.is_acknowledged_after(goodbye.sent) {
+            goodbye.known = Some(now);
+        }
+        self.goodbye.set(Some(goodbye));
+        match goodbye.known {
+            Some(known) => known.since(since) + quic.goodbye_time().min(LINGER),
+            None => LINGER,
         }
     }
 

@@ -63,7 +63,7 @@ fn pick_by_cookie<'c>(
         let value = sticky.value(&key, admitted.worker.clock.unix());
         Box::new(CookieLine(match affinity.header {
             Some(_) => value,
-            None => cookie_line(admitted, &affinity.cookie, &value, &route.labels.path),
+            None => cookie_line(admitted, &affinity.cookie, &value, route.labels.path()),
         }))
     });
     Some(Selected { cookie, ..Selected::of(member) })

@@ -147,6 +147,7 @@ fn look(admitted: &Admitted<'_>, member: &Member, forward: &Forward, seen: Obser
 
 /// Notes for the limit of an endpoint that the head of a response has come. What stays, such as a stream of
 /// events, gives its place back: how long it stays says nothing about the endpoint.
+#[inline]
 pub(crate) fn note_head_for_limits(
     attempted: &Attempted<'_, '_>,
     endpoint: &Endpoint,

@@ -58,7 +58,7 @@ pub(crate) fn passing<'e>(
 pub(crate) fn tell_of_unheld(admitted: &Admitted<'_>) {
     let labels = admitted.route.map(|route| &*route.labels);
     let name = |label: fn(&model::Labels) -> &str| labels.map(label).unwrap_or_default();
-    let (namespace, ingress) = (name(|labels| &labels.namespace), name(|labels| &labels.object));
+    let (namespace, ingress) = (name(model::Labels::namespace), name(model::Labels::object));
     tracing::warn!(
         namespace,
         ingress,

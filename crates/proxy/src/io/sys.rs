@@ -67,7 +67,7 @@ pub(crate) fn established_waiting(socket: &impl AsFd) -> io::Result<usize> {
     // SAFETY: all of its fields are numbers, for which zero is a value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel writes at most `len` bytes.
+    // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `len` bytes.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

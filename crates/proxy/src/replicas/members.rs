@@ -52,3 +52,9 @@ pub fn addresses(snapshot: &Snapshot) -> Vec<SocketAddr> {
     let all = snapshot.cluster(replicas.cluster).endpoints.iter().map(|endpoint| endpoint.address);
     all.filter(|address| address.ip() != replicas.own).collect()
 }
+
+/// The addresses of all other replicas that are listed, also of those that start or stop and get no requests.
+pub(crate) fn listed(snapshot: &Snapshot) -> impl Iterator<Item = IpAddr> {
+    let unready = snapshot.settings.replicas.as_ref().map(|replicas| replicas.unready.iter().copied());
+    addresses(snapshot).into_iter().map(|address| address.ip()).chain(unready.into_iter().flatten())
+}

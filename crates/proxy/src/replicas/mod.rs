@@ -36,7 +36,7 @@ pub(crate) use checks::{members as checking_members, read_reports, report_checks
 pub(crate) use forget::{Order, read as read_orders};
 pub(crate) use mark::{Kind, NAME, NAME_LOWER, add as add_mark, read as read_mark};
 pub use members::addresses as other_replicas;
-pub(crate) use members::{home, is_other};
+pub(crate) use members::{home, is_other, listed as listed_replicas};
 pub(crate) use peer_request::{NO_ANSWER, PeerFetch, PeerRequest};
 pub(crate) use peers::Peers;
 pub use peers::ReplicaSecret;

@@ -60,7 +60,7 @@ fn a_plain_route_needs_nothing() {
     World::of(route_to(TWO)).routed("GET /", |routed, result| {
         assert!(result.is_ok() && routed.needs.is_empty());
         assert!(routed.rewritten.is_none() && routed.script.is_none() && routed.trace.is_none());
-        assert_eq!(routed.route.unwrap().labels.path, "/");
+        assert_eq!(routed.route.unwrap().labels.path(), "/");
     });
 }
 

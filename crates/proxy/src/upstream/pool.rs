@@ -293,12 +293,9 @@ impl Pool {
         Ok(Session::begin(pooled.connection, is_https, self.clock.clone()))
     }
 
-    /// Opens a new connection for a tunnel or a stream, without the TLS and the protocol that requests to
-    /// the endpoint use.
-    pub(crate) async fn open_plain(&self, endpoint: &Endpoint) -> Result<Connection, NoConnection> {
-        let (stream, ports) = self.connect_from_any_source(endpoint).await?;
-        endpoint.note_opened(self.clock.now());
-        Ok(Connection::new(Socket::clear(stream), self.clock.now(), ports))
+    /// Opens a new connection for a stream, which is never put back.
+    pub(crate) async fn open_stream(&self, endpoint: &Endpoint) -> Result<Connection, NoConnection> {
+        Ok(self.open_from_any_source(endpoint, self.clock.now()).await?.connection)
     }
 
     /// Opens a UDP socket for datagrams to and from an endpoint.

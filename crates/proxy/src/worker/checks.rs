@@ -2,9 +2,10 @@
 //!
 //! Never in here: how an endpoint is checked.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
+
+use model::ClusterId;
 
 use super::{Upstream, Worker, WorkerConfig};
 use crate::replicas::checking_members;
@@ -28,7 +29,8 @@ impl Worker {
         if self.is_first() {
             self.pool.board().together.follow(checking_members(self, &config));
         }
-        Checkers::follow(self, config.snapshot.clusters().map(|(_, cluster)| cluster));
+        let all = config.snapshot.clusters_by_id();
+        Checkers::follow(self, all.checked().map(|id| all.get(id)));
     }
 
     /// Whether this worker does what one of them has to do for all.
@@ -49,10 +51,10 @@ impl WorkerConfig {
     }
 
     /// The clusters that are in use and whose endpoints are checked.
-    pub(super) fn checked(&self) -> impl Iterator<Item = (usize, &Upstream, &Cluster)> {
-        self.checked.iter().filter_map(|&at| {
-            let upstream = &**self.clusters[at].get()?;
-            Some((at, upstream, upstream.ready.get()?))
+    pub(super) fn checked(&self) -> impl Iterator<Item = (ClusterId, &Upstream, &Cluster)> {
+        self.checked.iter().filter_map(|&id| {
+            let upstream = &**self.used.get(id)?;
+            Some((id, upstream, upstream.ready.get()?))
         })
     }
 
@@ -61,18 +63,18 @@ impl WorkerConfig {
     pub(super) fn with_present_checks(&self) -> Option<Self> {
         let outdated = self.checked().filter(|(_, upstream, cluster)| cluster.is_outdated(&upstream.model));
         let outdated: Vec<_> =
-            outdated.map(|(at, old, _)| (at, Upstream::new(&old.model, old.state.get().cloned()))).collect();
+            outdated.map(|(id, old, _)| (id, Upstream::new(&old.model, old.state.get().cloned()))).collect();
         if outdated.is_empty() {
             return None;
         }
-        let mut clusters = self.clusters.clone();
-        for (at, upstream) in outdated {
-            clusters[at] = OnceCell::from(upstream);
+        let mut used = self.used.clone();
+        for (id, upstream) in outdated {
+            used.replace(id, upstream);
         }
         Some(Self {
             snapshot: Arc::clone(&self.snapshot),
             tls_listeners: Arc::clone(&self.tls_listeners),
-            clusters,
+            used,
             checked: self.checked.clone(),
             logs_response_headers: self.logs_response_headers,
             logs_request_bodies: self.logs_request_bodies,

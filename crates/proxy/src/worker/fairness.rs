@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::io::cpu_share::CpuShare;
 use crate::io::h3::AllWaiting;
 use crate::io::permits::Permits;
-use crate::io::quic::HalfOpen;
+use crate::io::quic::{AllSendWindows, HalfOpen};
 use crate::limits::REFUSALS_HELD_MAX;
 
 /// The bounds, and what counts towards them.
@@ -20,6 +20,8 @@ pub(crate) struct Fairness {
     pub(crate) half_open: HalfOpen,
     /// Streams of HTTP/3 whose heads have not come.
     pub(crate) http3_heads: AllWaiting,
+    /// Bytes that connections over QUIC may have unacknowledged.
+    pub(crate) send_windows: AllSendWindows,
 }
 
 impl Default for Fairness {
@@ -30,6 +32,7 @@ impl Default for Fairness {
             pressed_handshakes: Rc::default(),
             half_open: HalfOpen::default(),
             http3_heads: AllWaiting::default(),
+            send_windows: AllSendWindows::default(),
         }
     }
 }

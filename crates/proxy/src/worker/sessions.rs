@@ -13,7 +13,11 @@ impl Worker {
         self.closed.notify_waiters();
     }
 
+    pub(crate) fn sessions_open(&self) -> usize {
+        self.datagram_sessions.get()
+    }
+
     pub(crate) fn has_room_for_session(&self) -> bool {
-        self.datagram_sessions.get() < self.budget.datagram_sessions.min(UDP_SESSIONS_MAX)
+        self.sessions_open() < self.budget.datagram_sessions.min(UDP_SESSIONS_MAX)
     }
 }

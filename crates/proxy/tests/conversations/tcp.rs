@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use model::{Backend, Backends, ClusterId, ListenAddresses, Model, Split, Transport};
+use model::{Backend, Backends, ClusterId, LabelTexts, ListenAddresses, Model, Split, Transport};
 use testkit::{Connection, Ending, PATIENCE, Refusing, Upstream};
 use wire::proxy_protocol::{Addresses, Carrier, write_v2};
 
@@ -367,7 +367,10 @@ fn a_port_goes_over_to_another_service() {
     let (mut client, mut peer) = connected(&world, &old);
     world.change(|model| {
         model.clusters = [cluster(&[new.address()])].into_iter().collect();
-        tcp_service(model, |service| service.labels.service = "other".to_owned());
+        tcp_service(model, |service| {
+            let texts = LabelTexts { service: "other".to_owned(), ..service.labels.texts() };
+            service.labels = texts.into();
+        });
     });
     let (mut second, mut second_peer) = connected(&world, &new);
     second.send("x");

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::{
     Action, Authorities, Backend, Backends, Certificate, CertificateInfo, ClientAuth, ClusterId,
-    DirectResponse, Host, HostName, HostTls, KeyEncoding, Labels, Listener, PathMatch, PrivateKey, Protocol,
-    Route, Split, TlsStream, VerifyClient,
+    DirectResponse, Host, HostName, HostTls, KeyEncoding, LabelTexts, Labels, Listener, PathMatch,
+    PrivateKey, Protocol, Route, Split, TlsStream, VerifyClient,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -35,7 +35,11 @@ fn exact(name: &str) -> HostName {
 }
 
 fn to(is_terminated: bool, backends: Backends) -> Arc<TlsStream> {
-    let labels = Labels { namespace: "default".to_owned(), service: "echo".to_owned(), ..Labels::default() };
+    let labels = Labels::from(LabelTexts {
+        namespace: "default".to_owned(),
+        service: "echo".to_owned(),
+        ..LabelTexts::default()
+    });
     Arc::new(TlsStream { is_terminated, backends, labels })
 }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use cache_disk::Disk;
 use model::overload::Priority;
 use model::{
-    Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls, Labels,
-    Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream, Timeouts, Transfer,
-    Transport,
+    Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls,
+    LabelTexts, Labels, Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream,
+    Timeouts, Transfer, Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
@@ -293,12 +293,12 @@ pub(crate) fn stream(port: u16, transport: Transport) -> Listener {
         accepts_proxy_header: false,
         sends_proxy_header: false,
         counts_responses: true,
-        labels: Labels {
+        labels: Labels::from(LabelTexts {
             namespace: "default".to_owned(),
             service: "echo".to_owned(),
             service_port: "7".to_owned(),
-            ..Labels::default()
-        },
+            ..LabelTexts::default()
+        }),
     };
     let protocol = match transport {
         Transport::Tcp => Protocol::Tcp(stream),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use model::StepBudget;
 use model::{
-    Action, DirectResponse, Host, HostName, Labels, Listener, ListenerId, ListenerKind, Model, PathKind,
-    PathMatch, Protocol, Route,
+    Action, DirectResponse, Host, HostName, LabelTexts, Labels, Listener, ListenerId, ListenerKind, Model,
+    PathKind, PathMatch, Protocol, Route,
 };
 use routing::{Resolution, Snapshot};
 
@@ -91,7 +91,8 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
         }
     };
     if let (Ok(path), Some(host)) = (path, hosts.last_mut()) {
-        let labels = Arc::new(Labels { path: path.path().to_owned(), ..Labels::default() });
+        let labels =
+            Arc::new(Labels::from(LabelTexts { path: path.path().to_owned(), ..LabelTexts::default() }));
         let action = Action::Respond(Box::new(DirectResponse::new(200, "")));
         Arc::make_mut(host).routes.push(Arc::new(Route::new(path, action, labels)));
     }

@@ -14,6 +14,7 @@ mod http2;
 mod measure;
 mod options;
 mod quic_acks;
+mod quic_silence;
 mod random_bytes;
 mod slow;
 mod tenants;
@@ -51,6 +52,7 @@ fn attacks() -> Vec<Attack> {
         tls::ATTACKS,
         tokens::ATTACKS,
         quic_acks::ATTACKS,
+        quic_silence::ATTACKS,
         websocket::ATTACKS,
     ]
     .concat()

@@ -10,6 +10,7 @@ use std::time::Instant;
 use adversary::endpoint::Endpoint;
 use adversary::{Attack, Case, Run, binary};
 use quinn_proto::{ConnectionError, TransportErrorCode};
+use testkit::manifest::{Ingress, service};
 use testkit::{Forebay, PATIENCE};
 
 use crate::measure::quic::{Client, Way, client_config};
@@ -21,13 +22,20 @@ const BYTES: usize = 1 << 20;
 
 fn play(run: &Run) {
     let endpoint = Endpoint::serving(answer);
-    let forebay =
-        binary::setup().endpoint(endpoint.address()).tls("web.test").setting("forebay-http3", "on").start();
+    let forebay = forebay_before(&endpoint);
     run.each(|case| play_case(case, &forebay));
 }
 
+/// A Forebay with HTTP/3, which serves the host that [`Client`] asks for from this endpoint.
+pub(crate) fn forebay_before(endpoint: &Endpoint) -> Forebay {
+    let evil = Ingress::new("evil").path("evil.test", "Prefix", "/", "evil").document()
+        + &service("evil", &[endpoint.address()]);
+    let setup = binary::setup().endpoint(endpoint.address()).tls("web.test");
+    setup.setting("forebay-http3", "on").manifest("evil.yaml", evil).start()
+}
+
 /// Reads one request, and responds to it.
-fn answer(stream: &mut TcpStream) {
+pub(crate) fn answer(stream: &mut TcpStream) {
     let mut request = [0; 4096];
     let mut length = 0;
     while !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {

@@ -195,7 +195,7 @@ fn a_policy_for_a_service_takes_effect_and_says_so() {
         let target = json!({"group": "", "kind": "Service", "name": "web"});
         json!({"spec": {"targetRefs": [target], "sessionPersistence": session, "retryConstraint": {}}})
     };
-    let session = json!({"sessionName": "kept"});
+    let session = json!({"cookie": {"name": "kept"}});
     space.apply("XBackendTrafficPolicy", "web", policy(session.clone()));
     await_that("the cookie", || cookie().is_some_and(|cookie| cookie.starts_with("kept=")));
     let await_policy = |name: &str, status: &str, reason: &str| {

@@ -134,7 +134,6 @@ fn upgrade(space: &Space, release: &Release<'_>, settings: &[&str]) {
 
 /// It takes two minutes.
 #[test]
-#[ignore = "on busy CPUs, connections over HTTP/3 have ended by a stateless reset: docs/http3.md"]
 fn helm_upgrade_fails_no_request() {
     let space = Space::new("upgrade");
     let authority = serve_over_tls(&space, HOST);

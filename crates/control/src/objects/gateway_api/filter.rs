@@ -227,5 +227,5 @@ pub struct HttpAuth {
 pub struct ForwardBody {
     /// Bytes that the service sees at most; 0 for no body.
     #[serde(default)]
-    pub max_size: u16,
+    pub max_size: u32,
 }

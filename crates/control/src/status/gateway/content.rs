@@ -8,7 +8,7 @@ use super::features::{RELEASE, supported};
 use crate::objects::IngressPoint;
 use crate::objects::gateway_api::{GROUP, RouteGroupKind};
 use crate::translate::gateway::report::{
-    AncestorStatus, CONTROLLER, ClassReport, Condition, GatewayStatus, ListenerStatus, ParentStatus,
+    AncestorStatus, CONTROLLER, Condition, GatewayStatus, ListenerStatus, ParentStatus,
 };
 
 use super::Entry;
@@ -26,9 +26,6 @@ const OURS: [&str; 8] = [
     "SupportedVersion",
 ];
 
-/// The reason of a class whose CRDs are of a release that is not known.
-const UNSUPPORTED_VERSION: &str = "UnsupportedVersion";
-
 /// The most entries that the specification allows in `ancestors`.
 const ANCESTORS_MAX: usize = 16;
 
@@ -36,9 +33,9 @@ const ANCESTORS_MAX: usize = 16;
 pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, time: &str) -> Value {
     let writer = Writer { generation: entry.subject().generation, time };
     match entry {
-        Entry::Class(class) => json!({
+        Entry::Class(class, minor) => json!({
             "conditions": writer.conditions(&class.conditions, &now["conditions"]),
-            "supportedFeatures": supported(is_newer(class)).iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
+            "supportedFeatures": features(*minor),
         }),
         Entry::Gateway(gateway) => writer.gateway(gateway, addresses, now),
         Entry::ListenerSet(set) => json!({
@@ -50,25 +47,30 @@ pub(super) fn status(entry: &Entry, addresses: &[IngressPoint], now: &Value, tim
     }
 }
 
-/// Whether the CRDs are of a release that is not known.
-fn is_newer(class: &ClassReport) -> bool {
-    class.conditions.iter().any(|condition| condition.reason == UNSUPPORTED_VERSION)
+fn features(minor: Option<u32>) -> Vec<Value> {
+    supported(minor).into_iter().map(|name| json!({"name": name})).collect()
 }
 
 /// Whether the release of the CRDs is known, as a condition of a class. Fields of an unknown release are
 /// ignored, and the rest is served.
 pub(super) fn supported_version(bundle: &str) -> Condition {
     let (major, minor_max) = RELEASE;
-    let mut numbers = bundle.trim_start_matches('v').split('.').map(str::parse::<u32>);
-    let release = (numbers.next().and_then(Result::ok), numbers.next().and_then(Result::ok));
-    if matches!(release, (Some(of), Some(minor)) if of == major && minor <= minor_max) {
+    if minor_of(bundle).is_some_and(|minor| minor <= minor_max) {
         Condition::yes("SupportedVersion", "SupportedVersion", format!("the CRDs are of {bundle}"))
     } else {
         let message = format!(
             "the CRDs are of {bundle}; v{major}.0 to v{major}.{minor_max} are supported, of others what these have"
         );
-        Condition::no("SupportedVersion", UNSUPPORTED_VERSION, message)
+        Condition::no("SupportedVersion", "UnsupportedVersion", message)
     }
+}
+
+/// The minor number of a release, such as `v1.7.0`; none if it has another major number than the known
+/// releases.
+pub(super) fn minor_of(bundle: &str) -> Option<u32> {
+    let mut numbers = bundle.trim_start_matches('v').split('.').map(str::parse::<u32>);
+    let major = numbers.next()?.ok()?;
+    numbers.next()?.ok().filter(|_| major == RELEASE.0)
 }
 
 /// The remaining `parents` or `ancestors` once an object does not concern this controller any more; none if
@@ -251,7 +253,9 @@ mod tests {
             ("v1.0.0", true),
             ("v1.6.3", true),
             ("v1.6.0-rc.1", true),
-            ("v1.7.0", false),
+            ("v1.7.0", true),
+            ("v1.7.0-rc.3", true),
+            ("v1.8.0", false),
             ("v0.8.1", false),
             ("v2.0.0", false),
             ("main", false),

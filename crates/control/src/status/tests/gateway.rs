@@ -155,9 +155,18 @@ async fn a_class_and_a_gateway_say_what_they_are() {
     assert_eq!(class["conditions"][0]["type"], "Accepted");
     assert_eq!(class["conditions"][1]["type"], "SupportedVersion");
     assert_eq!(class["conditions"][1]["reason"], "UnsupportedVersion");
-    assert_eq!(class["supportedFeatures"][0], json!({"name": "BackendTLSPolicy"}));
+    let has = |class: &serde_json::Value, feature: &str| {
+        class["supportedFeatures"].as_array().unwrap().contains(&json!({"name": feature}))
+    };
+    assert!(has(&class, "HTTPRouteRetryCodes") && !has(&class, "HTTPRouteRetry"));
     lab.report(report(Some("192.0.2.9")));
     until(SECOND, || status()["addresses"] == json!([{"type": "IPAddress", "value": "192.0.2.9"}])).await;
+    // CRDs of an older release, which users have for long, get the names of their own features.
+    lab.api.versions.set_bundle(Some("v1.6.3"));
+    lab.report(report(None));
+    let class = || lab.api.get(&format!("{ROOT}/gatewayclasses/edge")).unwrap()["status"].clone();
+    until(SECOND, || class()["conditions"][1]["status"] == "True").await;
+    assert!(has(&class(), "HTTPRouteRetry") && !has(&class(), "HTTPRouteRetryCodes"));
     keeper.stop().await;
 }
 

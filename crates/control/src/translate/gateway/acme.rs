@@ -14,9 +14,10 @@ use crate::objects::gateway_api::Listener;
 use crate::objects::{Resource, Sourced};
 use crate::problem::{Problem, Reason, Severity, SourceLocation};
 use crate::translate::acme;
-use crate::translate::claim::{AcmeClaim, HostCertificate, RouteOrigin};
+use crate::translate::claim::{AcmeClaim, HostCertificate};
 use crate::translate::ingress::acme::Settings;
 use crate::translate::inputs::Inputs;
+use crate::translate::origin::RouteOrigin;
 use crate::translate::value;
 
 /// The annotation of the object, and the option of a listener's `tls`, which takes precedence.

@@ -64,10 +64,13 @@ pub(super) fn status(
 ) -> (RouteStatus, Vec<Problem>) {
     let mut all = Vec::new();
     let of_parent = |at: &AtParent| {
-        let Content { unresolved, refused, partly, problems, .. } = at.content(pieces);
+        let Content { refused, partly, problems, .. } = at.content(pieces);
+        // A reference may lead nowhere at one listener only, such as one that ends TLS.
+        let unresolved = at.contents(pieces).find_map(|content| content.unresolved.as_ref());
+        let unresolved = unresolved.or(at.content(pieces).unresolved.as_ref());
         all.extend(problems.iter().cloned());
         let fault = at.attached.listeners.as_ref().err().or(refused.as_ref()).or_else(|| at.conflict());
-        let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved.as_ref())];
+        let mut conditions = vec![conditions::accepted(fault), conditions::resolved(unresolved)];
         if let Some(partly) = partly {
             conditions.push(Condition::yes(PARTIALLY_INVALID, partly.reason, partly.message.clone()));
         }

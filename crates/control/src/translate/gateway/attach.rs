@@ -6,7 +6,7 @@ use model::HostName;
 
 use super::conditions::Fault;
 use super::effective::{Effective, ParentKey};
-use super::hostnames;
+use super::hostnames::{self, Shared};
 use super::kinds::RouteKind;
 use super::listeners::{Listeners, is_allowed};
 use crate::names::NsName;
@@ -30,7 +30,7 @@ pub(super) struct Attached {
     pub(super) key: ParentKey,
     /// The indices of the listeners with the names of the attachment, or the reason why no listener accepts
     /// the route.
-    pub(super) listeners: Result<Vec<(usize, Vec<HostName>)>, Fault>,
+    pub(super) listeners: Result<Vec<(usize, Vec<Shared>)>, Fault>,
 }
 
 /// Finds the listeners of each parent. Parents of other controllers, and those that do not exist, are left
@@ -72,7 +72,7 @@ fn find(
     of_parent: &[usize],
     listeners: &Listeners<'_>,
     inputs: &Inputs<'_>,
-) -> Result<Vec<(usize, Vec<HostName>)>, Fault> {
+) -> Result<Vec<(usize, Vec<Shared>)>, Fault> {
     let is_meant = |one: &Effective<'_>| {
         parent.section_name.as_deref().is_none_or(|name| *name == *one.listener.name)
             && parent.port.is_none_or(|port| port == one.listener.port)
@@ -112,14 +112,21 @@ fn find(
     Ok(found)
 }
 
-/// The names for which a listener accepts a route with these hostnames. Invalid hostnames are left out.
-fn names(hostnames: Option<&[At<String>]>, listener: &HostName) -> Vec<HostName> {
-    let Some(hostnames) = hostnames.filter(|names| !names.is_empty()) else { return vec![listener.clone()] };
+/// The names for which a listener accepts a route with these hostnames. Invalid hostnames are left out, and a
+/// route without any is for all names.
+fn names(hostnames: Option<&[At<String>]>, listener: &HostName) -> Vec<Shared> {
+    let Some(hostnames) = hostnames else { return vec![Shared::of(listener.clone(), listener)] };
+    if hostnames.is_empty() {
+        return vec![Shared::of(listener.clone(), &HostName::Any)];
+    }
     let parsed = hostnames.iter().filter_map(|name| HostName::parse_with_suffix(&name.value).ok());
-    let mut names: Vec<HostName> = Vec::new();
-    for name in parsed.filter_map(|name| hostnames::intersection(listener, &name)) {
-        if !names.contains(&name) {
-            names.push(name);
+    let mut names: Vec<Shared> = Vec::new();
+    for asked in parsed {
+        let Some(name) = hostnames::intersection(listener, &asked) else { continue };
+        let new = Shared::of(name, &asked);
+        match names.iter_mut().find(|known| known.name == new.name) {
+            Some(known) => known.width = known.width.min(new.width),
+            None => names.push(new),
         }
     }
     names

@@ -31,6 +31,8 @@ pub(super) struct BackendFinder<'m, 'c, 'a> {
     /// The Secret with the client certificate for backends.
     pub(super) client_certificate: Option<&'m NsName>,
     pub(super) kind: RouteKind,
+    /// Requests and bytes of clients are in clear here: TLS ends at the listener, or is not used.
+    pub(super) is_in_clear: bool,
     pub(super) namespace: &'m str,
     /// The health check that policies request for the endpoints of the present rule.
     pub(super) health: Option<HealthDraft>,
@@ -166,7 +168,8 @@ impl BackendFinder<'_, '_, '_> {
             }
             _ => {}
         }
-        if self.is_stream() {
+        // TLS that is passed through is that of clients and endpoints, whatever a policy says.
+        if transport == Transport::Udp || !self.is_in_clear {
             return Ok(self.clusters.for_stream(key, &port, transport).0);
         }
         let Ok(tls) = self.policies.find(key, service_port) else {
@@ -174,6 +177,12 @@ impl BackendFinder<'_, '_, '_> {
             return Err(not_found(message));
         };
         let tls = tls.map(|tls| self.with_certificate(tls));
+        if self.is_stream() {
+            return Ok(match tls {
+                Some(tls) => self.clusters.for_encrypted_stream(key, &port, Arc::unwrap_or_clone(tls)).0,
+                None => self.clusters.for_stream(key, &port, transport).0,
+            });
+        }
         let speaks_http2 = is_grpc
             || service_port.and_then(|port| port.app_protocol.as_deref()) == Some("kubernetes.io/h2c");
         let protocol = match (&tls, speaks_http2) {

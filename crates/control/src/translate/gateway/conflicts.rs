@@ -10,6 +10,7 @@ use model::HostName;
 
 use super::at_parent::{AtParent, Lost};
 use super::conditions::Fault;
+use super::hostnames::Shared;
 use super::kinds::RouteKind;
 use super::pieces::{Pieces, RouteObject};
 
@@ -71,7 +72,7 @@ struct Attachment<'r> {
     route: usize,
     parent: usize,
     listener: usize,
-    names: &'r [HostName],
+    names: &'r [Shared],
     is_grpc: bool,
     /// No part of the route can be served.
     is_refused: bool,
@@ -91,12 +92,14 @@ pub(super) fn find(routes: &[(&RouteObject, &[AtParent])], listeners: usize, pie
     for ask in asks {
         let [http, grpc] = &mut names[ask.listener];
         let (own, other) = if ask.is_grpc { (grpc, http) } else { (http, grpc) };
-        if let Some((name, rival)) = ask.names.iter().find_map(|name| Some((name, other.rival(name)?))) {
+        if let Some((name, rival)) =
+            ask.names.iter().find_map(|shared| Some((&shared.name, other.rival(&shared.name)?)))
+        {
             let fault = fault(name, routes[rival].0);
             lost.entry((ask.route, ask.parent)).or_default().push(Lost { listener: ask.listener, fault });
         } else {
-            for name in ask.names {
-                own.add(name, ask.route);
+            for shared in ask.names {
+                own.add(&shared.name, ask.route);
             }
         }
     }

@@ -9,7 +9,7 @@ use super::acme::Obtained;
 use super::conditions::Fault;
 use super::kinds::RouteKind;
 use crate::names::NsName;
-use crate::objects::gateway_api::{Listener, Protocol};
+use crate::objects::gateway_api::{Listener, Protocol, TlsMode};
 
 /// The parent of a listener.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +78,12 @@ impl Effective<'_> {
     /// The reason why it is not served, or only in part; none for a listener without faults.
     pub(super) fn fault(&self) -> Option<&Fault> {
         self.refused.as_ref().or(self.unresolved.as_ref())
+    }
+
+    /// Whether connections over TLS are passed on as they come.
+    pub(super) fn passes_tls(&self) -> bool {
+        let mode = self.listener.tls.as_ref().map(|tls| &tls.mode);
+        self.listener.protocol == Protocol::Tls && mode == Some(&TlsMode::Passthrough)
     }
 
     pub(super) fn transport(&self) -> Transport {

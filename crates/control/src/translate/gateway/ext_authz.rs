@@ -54,7 +54,7 @@ pub(super) fn read(auth: &ExternalAuth, finder: &mut BackendFinder<'_, '_, '_>) 
         fails_open: false,
         status_on_error: STATUS_ON_ERROR,
         allowed_headers,
-        body: (bytes_max > 0).then_some(AuthzBody { bytes_max: u32::from(bytes_max), allows_partial: false }),
+        body: (bytes_max > 0).then_some(AuthzBody { bytes_max, allows_partial: false }),
         upstream_headers,
         cache_key: None,
     };

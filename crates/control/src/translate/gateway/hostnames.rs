@@ -38,6 +38,45 @@ pub(crate) fn intersection(listener: &HostName, route: &HostName) -> Option<Host
     }
 }
 
+/// A name that a listener and a route have in common.
+pub(super) struct Shared {
+    pub(super) name: HostName,
+    /// The rank of the route for the name, the smallest first.
+    pub(super) width: Width,
+}
+
+/// How much wider a hostname of a route is than the name that it has in common with a listener. Of several
+/// routes for a name the narrowest comes first: "implementations SHOULD evaluate precedence using the
+/// original hostnames configured on the Route, not the calculated Listener/Route hostname intersection".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Width(u16);
+
+impl Shared {
+    /// `asked` is the hostname of the route, which covers the name.
+    pub(super) fn of(name: HostName, asked: &HostName) -> Self {
+        let width = Width::of(&name, asked);
+        Self { name, width }
+    }
+}
+
+impl Width {
+    fn of(name: &HostName, asked: &HostName) -> Self {
+        match (name, asked) {
+            _ if name == asked => Self::default(),
+            (_, HostName::Any) => Self(u16::MAX),
+            // A suffix of a name that is no longer than 253 characters; a name below it counts as wider.
+            _ => Self(1 + (text(name).len() - text(asked).len()) as u16),
+        }
+    }
+}
+
+fn text(name: &HostName) -> &str {
+    match name {
+        HostName::Exact(text) | HostName::OneLabel(text) | HostName::Suffix(text) => text,
+        HostName::Any => "",
+    }
+}
+
 /// The most specific of the names that cover a name.
 pub(super) fn owner<'n>(name: &HostName, names: impl Iterator<Item = &'n HostName>) -> Option<&'n HostName> {
     names.filter(|wide| covers(wide, name)).min_by_key(|wide| by_specificity(wide))
@@ -77,6 +116,18 @@ mod tests {
         ] {
             assert_eq!(intersection(&name(listener), &name(route)), expected.map(name), "{listener} {route}");
         }
+    }
+
+    #[test]
+    fn the_narrowest_name_has_the_least_width() {
+        let widths = ["b.a.test", "*.a.test", "*.test", ""]
+            .map(|asked| Shared::of(name("b.a.test"), &name(asked)).width);
+        assert!(widths.is_sorted_by(|one, other| one < other), "{widths:?}");
+        assert_eq!(widths[0], Width::default());
+        let of_suffix = |asked| Shared::of(name("*.a.test"), &name(asked)).width;
+        assert_eq!(of_suffix("*.a.test"), Width::default());
+        assert!(of_suffix("*.test") > Width::default() && of_suffix("") > of_suffix("*.test"));
+        assert_eq!(Shared::of(name(""), &name("")).width, Width::default());
     }
 
     #[test]

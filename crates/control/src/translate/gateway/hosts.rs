@@ -9,17 +9,17 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use model::{
     Action, Backend, BackendAnswer, BackendFilters, Backends, ClientAuth, ClientCertificate, Forward, Host,
-    HostName, HostTls, Labels, Listener, Protocol as Spoken, RequestFilter, RequestFilters, RequestRedirect,
-    Route, Split, Stream, TlsStream, Transport, VerifyClient,
+    HostName, HostTls, LabelTexts, Labels, Listener, Protocol as Spoken, RequestFilter, RequestFilters,
+    RequestRedirect, Route, Split, Stream, TlsStream, Transport, VerifyClient, Wider,
 };
 use smallvec::SmallVec;
 
 use super::effective::{Effective, ParentKey};
-use super::hostnames;
+use super::hostnames::{self, Shared, Width};
 use super::listeners::Listeners;
 use super::routes::{Content, Template};
-use crate::objects::gateway_api::{Protocol, TlsMode};
-use crate::translate::claim::RouteOrigin;
+use crate::objects::gateway_api::Protocol;
+use crate::translate::origin::RouteOrigin;
 use crate::translate::{acme, sign_in};
 
 /// An address and port for clients.
@@ -52,8 +52,9 @@ type KeptHosts = HashMap<HostName, KeptHost, FixedState>;
 
 /// A host and its inputs.
 struct KeptHost {
-    contents: Vec<Arc<[Template]>>,
+    contents: Vec<(Width, Arc<[Template]>)>,
     tls: Arc<HostTls>,
+    /// The listener's next wider name.
     wider: Option<HostName>,
     /// The port number that clients connect to.
     port: u16,
@@ -68,7 +69,10 @@ type Challenge = Arc<(Route, RouteOrigin)>;
 type Challenges = BTreeMap<HostName, Challenge>;
 
 /// The routes that are attached to one listener: contents with their names, the oldest first.
-pub(super) type AttachedTo<'r> = Vec<(&'r Content, &'r [HostName])>;
+pub(super) type AttachedTo<'r> = Vec<(&'r Content, &'r [Shared])>;
+
+/// The content of a route for one of its names, and its rank among those for the name.
+type OfName<'r> = (Width, &'r Content);
 
 /// Assembles the result. `attached` has an entry for each listener, by its index.
 pub(super) fn assemble(listeners: &Listeners<'_>, attached: &[AttachedTo<'_>], kept: &mut Kept) -> Assembled {
@@ -179,15 +183,17 @@ impl Builder<'_, '_> {
         let names_of_listeners = || self.listeners.iter().map(|(one, _)| &one.hostname);
         let is_ours = |name: &HostName| hostnames::owner(name, names_of_listeners()) == Some(&one.hostname);
         let mut order = vec![&one.hostname];
-        let mut contents: HashMap<&HostName, SmallVec<[&Content; 2]>, FixedState> = HashMap::default();
+        let mut contents: HashMap<&HostName, SmallVec<[OfName<'_>; 2]>, FixedState> = HashMap::default();
         contents.insert(&one.hostname, SmallVec::new());
         for (content, names) in attached {
-            for name in names.iter().filter(|name| is_ours(name)) {
+            for Shared { name, width } in names.iter().filter(|shared| is_ours(&shared.name)) {
                 let of_name = contents.entry(name).or_insert_with(|| {
                     order.push(name);
                     SmallVec::new()
                 });
-                of_name.push(content);
+                // Of two equal ones the older stays the first.
+                let at = of_name.partition_point(|(other, _)| other <= width);
+                of_name.insert(at, (*width, content));
             }
         }
         if one.lacks_tls {
@@ -238,7 +244,7 @@ impl Builder<'_, '_> {
     fn serve(
         &mut self,
         name: &HostName,
-        contents: &[&Content],
+        contents: &[OfName<'_>],
         tls: Arc<HostTls>,
         wider: Option<HostName>,
         port: u16,
@@ -258,7 +264,8 @@ impl Builder<'_, '_> {
                 old
             }
             old => {
-                let contents = contents.iter().map(|content| Arc::clone(&content.routes)).collect();
+                let contents = contents.iter().map(|(width, content)| (*width, Arc::clone(&content.routes)));
+                let contents = contents.collect();
                 let new = NewHost { contents, tls, wider, port, challenge: challenge.cloned() };
                 KeptHost::make(&name, new, old.as_ref())
             }
@@ -271,8 +278,9 @@ impl Builder<'_, '_> {
 
 /// The parts of a host.
 struct NewHost {
-    contents: Vec<Arc<[Template]>>,
+    contents: Vec<(Width, Arc<[Template]>)>,
     tls: Arc<HostTls>,
+    /// The listener's next wider name.
     wider: Option<HostName>,
     port: u16,
     challenge: Option<Challenge>,
@@ -282,21 +290,25 @@ impl KeptHost {
     fn make(name: &HostName, new: NewHost, old: Option<&Self>) -> Self {
         let NewHost { contents, tls, wider, port, challenge } = new;
         let client_auth = tls.client_auth.as_ref();
-        let templates = || contents.iter().flat_map(|content| content.iter());
+        let templates = || contents.iter().flat_map(|(_, content)| content.iter());
         let routes = templates().map(|template| Arc::new(at_host(&template.route, name, port, client_auth)));
         let mut routes: Vec<_> = routes.collect();
         let mut origins: Vec<_> = templates().map(|template| template.origin.clone()).collect();
+        let mut starts = starts(&contents);
         if let Some((route, origin)) = challenge.as_deref() {
             acme::add(route.clone(), origin.clone(), &mut routes, &mut origins);
+            for start in &mut starts {
+                *start += 1;
+            }
         }
         // Routes of other namespaces are there because the Gateway lets them be.
-        sign_in::add_endpoints(&mut routes, &mut origins);
+        sign_in::add_endpoints(&mut routes, &mut origins, &mut starts);
         let host = Host {
             name: name.clone(),
             aliases: Vec::new(),
             tls: Arc::clone(&tls),
             routes,
-            wider: wider.clone().map(Box::new),
+            wider: Wider::boxed(starts, wider.clone()),
         };
         let old = old.map(|old| &old.served);
         let known = old.filter(|(_, known)| **known == *origins).map(|(_, known)| Arc::clone(known));
@@ -307,18 +319,33 @@ impl KeptHost {
 
     fn is_made_of(
         &self,
-        contents: &[&Content],
+        contents: &[OfName<'_>],
         tls: &Arc<HostTls>,
         wider: Option<&HostName>,
         port: u16,
     ) -> bool {
         let mut pairs = self.contents.iter().zip(contents);
         self.contents.len() == contents.len()
-            && pairs.all(|(old, new)| Arc::ptr_eq(old, &new.routes))
+            && pairs.all(|(old, new)| old.0 == new.0 && Arc::ptr_eq(&old.1, &new.1.routes))
             && Arc::ptr_eq(&self.tls, tls)
             && self.wider.as_ref() == wider
             && self.port == port
     }
+}
+
+/// The places at which the routes for each wider name begin. The narrowest of the names counts as that of the
+/// host.
+fn starts(contents: &[(Width, Arc<[Template]>)]) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let mut place = 0;
+    let mut before = Width::default();
+    for (width, routes) in contents.iter().filter(|(_, routes)| !routes.is_empty()) {
+        if *width > before && place > 0 {
+            starts.push(place);
+        }
+        (before, place) = (*width, place + routes.len());
+    }
+    starts
 }
 
 fn suffix(name: &HostName) -> Option<&str> {
@@ -340,7 +367,7 @@ fn wider(name: &HostName, suffixes: &HashSet<&str, FixedState>, has_any: bool) -
 /// The route with the values of one host.
 fn at_host(route: &Route, host: &HostName, port: u16, client_auth: Option<&ClientAuth>) -> Route {
     let mut route = route.clone();
-    route.labels = Arc::new(Labels { host: host.to_string(), ..(*route.labels).clone() });
+    route.labels = Arc::new(Labels::from(LabelTexts { host: host.to_string(), ..route.labels.texts() }));
     let redirects = |filter: &RequestFilter| matches!(filter, RequestFilter::RequestRedirect(_));
     if route.request_filters.as_slice().iter().any(redirects) {
         let filters = route.request_filters.as_slice().iter().cloned().map(|filter| match filter {
@@ -394,15 +421,14 @@ pub(super) fn client_certificate(client_auth: Option<&ClientAuth>) -> Option<Cli
 }
 
 /// The handling of connections for a name at a TLS listener.
-fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[&Content]) -> HostTls {
-    let Some(template) = contents.iter().find_map(|content| content.stream.as_ref()) else {
+fn stream_tls(one: &Effective<'_>, name: &HostName, contents: &[OfName<'_>]) -> HostTls {
+    let Some(template) = contents.iter().find_map(|(_, content)| content.stream.as_ref()) else {
         return closed(one);
     };
-    let mode = one.listener.tls.as_ref().map(|tls| &tls.mode);
     let stream = TlsStream {
-        is_terminated: mode != Some(&TlsMode::Passthrough),
+        is_terminated: !one.passes_tls(),
         backends: template.backends.clone(),
-        labels: Labels { host: name.to_string(), ..template.labels.clone() },
+        labels: Labels::from(LabelTexts { host: name.to_string(), ..template.labels.texts() }),
     };
     let own = one.tls.as_deref().cloned().unwrap_or_default();
     HostTls { stream: Some(Arc::new(stream)), ..own }

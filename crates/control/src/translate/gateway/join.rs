@@ -7,14 +7,15 @@
 //! Never in here: the construction of hosts.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Host, HostList, HostName, Listener, Model, Protocol};
+use model::{Host, HostList, HostName, Listener, Model, Protocol, Route, Wider};
 
 use super::hosts::{Assembled, Served, Slot, client_certificate};
 use crate::options::Options;
-use crate::problem::{Problem, Reason, Severity, SourceLocation};
-use crate::translate::claim::RouteOrigin;
+use crate::problem::{Problem, Reason, Severity};
+use crate::translate::origin::RouteOrigin;
 use crate::translate::ownership::{HostsOfIngresses, OwnPaths, Owner, Terms};
 
 /// Shared hosts, stored from one translation to the next.
@@ -180,7 +181,7 @@ impl Joining<'_> {
         let (host, origins) = left_out;
         let mut told: Vec<&RouteOrigin> = Vec::new();
         for origin in origins.iter() {
-            if !told.iter().any(|other| other.object == origin.object) {
+            if !told.iter().any(|other| other.object() == origin.object()) {
                 told.push(origin);
                 let what = "it is not served at this port";
                 self.problems.push(problem(origin, &host.name, owner, what));
@@ -222,7 +223,8 @@ impl Pair<'_> {
             (own, own_origins, other, other_origins, ingress)
         };
         let is_one_namespace = ingress.object.namespace == gateway.object.namespace;
-        let wider = other.wider.clone().filter(|_| is_of_gateway || is_one_namespace);
+        let wider = other.wider.as_ref().and_then(|wider| wider.host.clone());
+        let wider = wider.filter(|_| is_of_gateway || is_one_namespace);
         let terms = if is_of_gateway {
             client_certificate(other.tls.client_auth.as_ref()).map(|of_clients| {
                 let mut terms = Terms::default();
@@ -233,22 +235,73 @@ impl Pair<'_> {
             self.terms.clone()
         };
         let paths = OwnPaths::of(first.routes.iter(), wider.is_some());
-        let (mut routes, mut origins) = (first.routes.clone(), first_origins.to_vec());
+        let mut joined = Groups::of(first, first_origins);
         let mut problems = Vec::new();
-        for (route, origin) in second.routes.iter().zip(second_origins.iter()) {
-            let is_guest = origin.object.namespace != owner.object.namespace;
-            if let Some(why) = paths.refusal(route).filter(|_| is_guest) {
-                let what = format!("path {}: {why}; it is ignored", route.path.path());
-                problems.push(problem(origin, &own.name, owner, &what));
-                continue;
+        for (group, places) in second.groups().enumerate() {
+            for (route, origin) in pairs(second, second_origins, places) {
+                let is_guest = origin.object().namespace != owner.object.namespace;
+                if let Some(why) = paths.refusal(route).filter(|_| is_guest) {
+                    let what = format!("path {}: {why}; it is ignored", route.path.path());
+                    problems.push(problem(origin, &own.name, owner, &what));
+                    continue;
+                }
+                let hold = |terms: &Arc<Terms>| terms.hold_for(route);
+                let route = terms.as_ref().map_or_else(|| Arc::clone(route), hold);
+                // A guest's path may be the beginning of one that the owner has for a wider name.
+                let group = if is_guest { group.max(joined.last()) } else { group };
+                joined.add(group, route, origin.clone());
             }
-            let hold = |terms: &Arc<Terms>| terms.hold_for(route);
-            routes.push(terms.as_ref().map_or_else(|| Arc::clone(route), hold));
-            origins.push(origin.clone());
         }
-        let host = Host { routes, wider, ..(**first).clone() };
-        ((Arc::new(host), origins.into()), problems)
+        (joined.made(first, wider), problems)
     }
+}
+
+/// The routes of a host with their origins, in groups by the name that they are for.
+struct Groups(Vec<Vec<(Arc<Route>, RouteOrigin)>>);
+
+impl Groups {
+    fn of(host: &Host, origins: &[RouteOrigin]) -> Self {
+        let clones = |(route, origin): (&Arc<Route>, &RouteOrigin)| (Arc::clone(route), origin.clone());
+        let group = |places| pairs(host, origins, places).map(clones).collect();
+        Self(host.groups().map(group).collect())
+    }
+
+    /// The number of the last group.
+    fn last(&self) -> usize {
+        self.0.len().saturating_sub(1)
+    }
+
+    /// Adds a route to a group. Of the two hosts that are joined, that of Ingresses has one group, which is
+    /// for the host's own name.
+    fn add(&mut self, group: usize, route: Arc<Route>, origin: RouteOrigin) {
+        if self.0.len() <= group {
+            self.0.resize_with(group + 1, Vec::new);
+        }
+        self.0[group].push((route, origin));
+    }
+
+    /// The host with these routes in place of its own, and with this wider host.
+    fn made(self, host: &Host, wider: Option<HostName>) -> Served {
+        let count = |group: &Vec<_>| group.len();
+        let ends = self.0.iter().map(count).scan(0, |end, count| {
+            *end += count;
+            Some(*end)
+        });
+        let starts = ends.take(self.last()).collect();
+        let (routes, origins): (Vec<_>, Vec<_>) = self.0.into_iter().flatten().unzip();
+        let host = Host { routes, wider: Wider::boxed(starts, wider), ..host.clone() };
+        (Arc::new(host), origins.into())
+    }
+}
+
+/// Some routes of a host, with their origins.
+fn pairs<'h>(
+    host: &'h Host,
+    origins: &'h [RouteOrigin],
+    places: Range<usize>,
+) -> impl Iterator<Item = (&'h Arc<Route>, &'h RouteOrigin)> {
+    let start = places.start;
+    host.routes[places].iter().zip(origins.iter().skip(start))
 }
 
 impl WithDefault {
@@ -277,11 +330,9 @@ fn with_default_backend(of_gateways: &Served, default: &Served) -> Served {
 }
 
 fn problem(origin: &RouteOrigin, host: &HostName, owner: &Owner, what: &str) -> Problem {
-    let RouteOrigin { object, file, line, .. } = origin.clone();
-    let place = SourceLocation { object, uid: None, file, line };
     let owner = &owner.object;
     let message = format!("host {host} belongs to {owner}, which is older and of another namespace; {what}");
-    Problem::in_place(Severity::Warning, &place, message).because(Reason::NotOwner)
+    Problem::in_place(Severity::Warning, &origin.place(), message).because(Reason::NotOwner)
 }
 
 /// The Gateway form of an Ingress wildcard: the suffix that contains all its names, and more.

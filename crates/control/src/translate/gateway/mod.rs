@@ -244,8 +244,8 @@ fn owners(listeners: &listeners::Listeners<'_>, routes: &StoredRoutes, options: 
             let places = parent.attached.listeners.iter().flatten();
             places.filter(|(at, _)| is_shared(&listeners.all[*at]) && !parent.loses(*at))
         });
-        for name in places.flat_map(|(_, names)| names) {
-            note(name, route.object.owner());
+        for shared in places.flat_map(|(_, names)| names) {
+            note(&shared.name, route.object.owner());
         }
     }
     owners

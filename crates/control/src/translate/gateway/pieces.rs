@@ -39,6 +39,8 @@ pub(super) struct PieceKey {
     client_certificate: Option<NsName>,
     /// The Gateway or listener whose policies apply.
     above: Option<Above>,
+    /// The listener passes on the TLS of its clients.
+    passes_tls: bool,
 }
 
 /// The content made of a route, and its inputs.
@@ -236,17 +238,19 @@ pub(super) struct Context<'m> {
     pub(super) base: &'m Settings,
 }
 
-/// The number of a route's content for Gateways with this certificate for backends and for listeners with
-/// these policies.
+/// The number of a route's content for Gateways with this certificate for backends, and for listeners with
+/// these policies that pass on TLS or do not.
 pub(super) fn number(
     pieces: &mut Pieces,
     object: &RouteObject,
     client_certificate: Option<&NsName>,
     above: Option<Above>,
+    passes_tls: bool,
     revisions: &Revisions,
 ) -> u32 {
     let (kind, name) = (object.kind(), object.name());
-    let key = PieceKey { kind, name, client_certificate: client_certificate.cloned(), above };
+    let client_certificate = client_certificate.cloned();
+    let key = PieceKey { kind, name, client_certificate, above, passes_tls };
     pieces.number(key, revisions)
 }
 
@@ -285,6 +289,7 @@ pub(super) fn follow<'a>(
             traffic: context.traffic,
             client_certificate: key.client_certificate.as_ref(),
             kind: object.kind(),
+            is_in_clear: !key.passes_tls,
             namespace: object.namespace(),
             health: None,
             by_policies: ByPolicies::default(),

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use model::{
-    Action, Backends, Conditions, DirectResponse, Fallback, Forward, Labels, Overload, RequestFilter,
-    RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
+    Action, Backends, Conditions, DirectResponse, Fallback, Forward, LabelTexts, Labels, Overload,
+    RequestFilter, RequestFilters, ResponseFilters, RetryPolicy, Route, Timeouts, Transfer, UpstreamHead,
 };
 
 use super::backends::{Asker, BackendFinder, ByPolicies};
@@ -23,8 +23,9 @@ use crate::names::{NsName, ObjectRef, PortRef};
 use crate::objects::At;
 use crate::objects::gateway_api::{BackendRef, L4Rule, Retry};
 use crate::problem::Problem;
-use crate::translate::claim::{DraftRoute, NamedPort, RouteOrigin};
+use crate::translate::claim::{DraftRoute, NamedPort};
 use crate::translate::hosts::{fallback, files_of};
+use crate::translate::origin::RouteOrigin;
 
 /// The content made of one object.
 #[derive(Default)]
@@ -83,7 +84,7 @@ pub(super) fn of_requests(
             };
             good += usize::from(fault.is_none());
             faults.extend(fault.map(|fault| (number, fault)));
-            let origin = || RouteOrigin { settings: settings.clone(), ..rule.place.clone().into() };
+            let origin = || RouteOrigin::with_settings(rule.place.clone(), settings.clone());
             routes.extend(route.map(|route| Template { route, origin: origin() }));
         }
     }
@@ -129,7 +130,7 @@ impl Content {
 
 fn labels(object: &ObjectRef, rule: &str, backends: &[At<BackendRef>], path: &str) -> Labels {
     let first = backends.first().map(|backend| &backend.value);
-    Labels {
+    Labels::from(LabelTexts {
         namespace: object.namespace.clone(),
         object: object.name.clone(),
         service: first.map(|backend| backend.name.to_string()).unwrap_or_default(),
@@ -137,7 +138,7 @@ fn labels(object: &ObjectRef, rule: &str, backends: &[At<BackendRef>], path: &st
         path: path.to_owned(),
         host: String::new(),
         rule: rule.to_owned(),
-    }
+    })
 }
 
 struct Maker<'m, 'r, 'f, 'c, 'a> {

@@ -177,11 +177,12 @@ impl StoredRoute {
         let at_parent = |attached: Attached| {
             let gateway = listeners.gateway_of(&attached.key);
             let certificate = gateway.and_then(|gateway| gateway.client_certificate.as_ref());
-            let mut number = |above| pieces::number(pieces, object, certificate, above, revisions);
-            let places = attached.listeners.iter().flatten();
+            let mut number =
+                |above, passes_tls| pieces::number(pieces, object, certificate, above, passes_tls, revisions);
+            let places = attached.listeners.iter().flatten().map(|(at, _)| &listeners.all[*at]);
             let of_listeners: Vec<_> =
-                places.map(|(at, _)| number(above(gateway, &listeners.all[*at], policies))).collect();
-            let number = of_listeners.first().copied().unwrap_or_else(|| number(None));
+                places.map(|one| number(above(gateway, one, policies), one.passes_tls())).collect();
+            let number = of_listeners.first().copied().unwrap_or_else(|| number(None, false));
             AtParent { attached, number, of_listeners, lost: Vec::new() }
         };
         let attached = attach(&object.candidate(), listeners, inputs);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::{
-    Access, Action, Backends, Files, Forward, Labels, Mirror, PathKind, PathMatch, RequestFilter,
+    Access, Action, Backends, Files, Forward, LabelTexts, Labels, Mirror, PathKind, PathMatch, RequestFilter,
     RequestFilters, ResponseFilter, ResponseFilters, Route, Script, Transfer, UpstreamHead,
 };
 
@@ -157,7 +157,7 @@ impl Merge<'_, '_, '_> {
             access: access.map(Box::new),
             action,
             error_pages,
-            labels: Arc::new(Labels {
+            labels: Arc::new(Labels::from(LabelTexts {
                 namespace: asker.namespace.clone(),
                 object: asker.name.clone(),
                 service: backend.map(|backend| backend.service.name.clone()).unwrap_or_default(),
@@ -165,7 +165,7 @@ impl Merge<'_, '_, '_> {
                 path: draft.path.path().to_owned(),
                 host: self.name.to_string(),
                 rule: String::new(),
-            }),
+            })),
             abuse: draft.abuse.clone(),
             access_log: draft.access_log,
             tracing: draft.tracing.clone(),

@@ -1,5 +1,7 @@
 //! Makes the claim of an Ingress about one of its hosts.
 
+use std::sync::Arc;
+
 use model::{HostName, PathMatch};
 
 use super::rules::{path_match, rules_for};
@@ -30,7 +32,7 @@ const WORDS: Words = Words {
 
 /// The claim of an Ingress about a host.
 pub(super) fn claim(
-    ingress: &Sourced<Ingress>,
+    ingress: &Arc<Sourced<Ingress>>,
     annotated: &Annotated,
     host: &HostName,
     inputs: &Inputs<'_>,
@@ -149,14 +151,14 @@ pub(super) fn apply_to_any(annotated: &Annotated, route: &mut DraftRoute) {
 }
 
 struct Claimant<'i> {
-    ingress: &'i Sourced<Ingress>,
+    ingress: &'i Arc<Sourced<Ingress>>,
     annotated: &'i Annotated,
     https_port: u16,
 }
 
 impl Claimant<'_> {
     fn route(&self, declared: &At<IngressPath>) -> Result<DraftRoute, Box<Problem>> {
-        let place = SourceLocation::at(self.ingress, declared);
+        let place = SourceLocation::at(self.ingress, declared).of_routes(self.ingress);
         let left_out = |reason, message: String| {
             Box::new(Problem::in_place(Severity::Error, &place, message).because(reason))
         };
@@ -176,7 +178,8 @@ impl Claimant<'_> {
     fn rest(&self) -> DraftRoute {
         let backend = self.ingress.spec.default_backend.as_deref();
         let place = backend
-            .map_or_else(|| SourceLocation::of(self.ingress), |it| SourceLocation::at(self.ingress, it));
+            .map_or_else(|| SourceLocation::of(self.ingress), |it| SourceLocation::at(self.ingress, it))
+            .of_routes(self.ingress);
         let backend = backend.and_then(|backend| self.backend(&backend.value));
         if self.ingress.spec.rules.is_empty() {
             let mut route = DraftRoute::new(PathMatch::root(), backend, place);

@@ -460,7 +460,7 @@ impl<'c, 'a> Claimants<'c, 'a> {
         claims::canary(ingress, &annotated, host)
     }
 
-    fn annotated(&self, number: u32) -> (&'c Sourced<Ingress>, Rc<Annotated>) {
+    fn annotated(&self, number: u32) -> (&'c Arc<Sourced<Ingress>>, Rc<Annotated>) {
         let parsed = self.ingresses.parsed.read(number, self.revisions);
         let ingress = &self.ingresses.parsed.key(number).0;
         let read = || Rc::new(Annotated::read(ingress, self.base, self.inputs, &mut Vec::new()));

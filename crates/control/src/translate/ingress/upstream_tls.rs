@@ -126,6 +126,7 @@ impl Settings {
             send_name: self.send_name,
             versions: self.versions,
             ciphers: self.ciphers.clone(),
+            is_for_bytes: false,
         }
     }
 }

@@ -337,12 +337,12 @@ fn weight(grown: u64, is_chosen: bool) -> u64 {
 
 /// The names of a route, as [`Route`] has them.
 fn names_of(labels: &Labels) -> impl Hash {
-    [&labels.namespace, &labels.object, &labels.service].map(String::as_str)
+    [labels.namespace(), labels.object(), labels.service()]
 }
 
 impl Route {
     fn of(labels: &Labels) -> Route {
-        Route([&labels.namespace, &labels.object, &labels.service].map(String::clone))
+        Route([labels.namespace(), labels.object(), labels.service()].map(str::to_owned))
     }
 
     fn names(&self) -> impl Hash {
@@ -356,18 +356,20 @@ mod tests {
 
     use model::Labels;
 
+    use model::LabelTexts;
+
     use super::*;
     use crate::{Method, MetricsOptions, Recorder, Sample, UpstreamSample};
 
     fn labels_of(ingress: &str) -> Arc<Labels> {
-        Arc::new(Labels {
+        Arc::new(Labels::from(LabelTexts {
             path: "/secret-path".to_owned(),
             host: "a.test".to_owned(),
             namespace: "shop".to_owned(),
             object: ingress.to_owned(),
             service: "web".to_owned(),
-            ..Labels::default()
-        })
+            ..LabelTexts::default()
+        }))
     }
 
     fn record(recorder: &mut Recorder, labels: &Arc<Labels>, status: u16) {

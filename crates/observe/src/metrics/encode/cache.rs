@@ -82,7 +82,7 @@ impl Registry {
                 continue;
             }
             let Some(Identity { labels: of, .. }) = series.identity() else { continue };
-            let name = [&of.namespace, &of.object, &of.service].map(String::clone);
+            let name = [of.namespace(), of.object(), of.service()].map(str::to_owned);
             let totals = merged.entry(name).or_insert([0; CacheResult::ALL.len()]);
             totals.iter_mut().zip(cells).for_each(|(total, cell)| *total += cell.get());
         }
@@ -105,6 +105,9 @@ const FORWARDED: [Counter; 6] = [
     Counter::QuicForwardFull,
     Counter::QuicForwardRefused,
 ];
+
+/// Stateless resets by the reason for which a connection is gone.
+const RESETS: [Counter; 3] = [Counter::QuicResetEnded, Counter::QuicResetProcess, Counter::QuicResetReplica];
 
 /// Datagrams with counts.
 const COUNTS: [Counter; 8] = [
@@ -130,19 +133,20 @@ const STORED: [Counter; 3] = [Counter::LimitRedisWaited, Counter::LimitRedisAlon
 
 /// The results of messages between replicas.
 pub(super) fn encode_replicas(workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
-    let families: [(_, &[Counter]); 6] = [
-        (&names::CACHE_HOME_REQUESTS, &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),
-        (&names::CACHE_FORGETS, &[Counter::CacheForgetTold, Counter::CacheForgetUnreached]),
-        (&names::HTTP3_FORWARDED, &FORWARDED),
-        (&names::LIMIT_SHARED_DATAGRAMS, &COUNTS),
-        (&names::LIMIT_REDIS_EXCHANGES, &EXCHANGES),
-        (&names::LIMIT_REDIS_REQUESTS, &STORED),
+    let families: [(_, &str, &[Counter]); 7] = [
+        (&names::CACHE_HOME_REQUESTS, "result", &[Counter::CacheHomeAnswered, Counter::CacheHomeFailed]),
+        (&names::CACHE_FORGETS, "result", &[Counter::CacheForgetTold, Counter::CacheForgetUnreached]),
+        (&names::HTTP3_FORWARDED, "result", &FORWARDED),
+        (&names::HTTP3_RESETS, "reason", &RESETS),
+        (&names::LIMIT_SHARED_DATAGRAMS, "result", &COUNTS),
+        (&names::LIMIT_REDIS_EXCHANGES, "result", &EXCHANGES),
+        (&names::LIMIT_REDIS_REQUESTS, "result", &STORED),
     ];
-    for (metric, results) in families {
+    for (metric, label, results) in families {
         page.family(metric);
         for &result in results {
             let count = sum(workers, |worker| worker.counter(result));
-            page.sample(metric.name, &labels(&[("result", result.name())]), count);
+            page.sample(metric.name, &labels(&[(label, result.name())]), count);
         }
     }
 }

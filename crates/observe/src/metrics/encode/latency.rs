@@ -41,9 +41,9 @@ impl Registry {
     fn latency_labels(&self, identity: &Identity) -> String {
         let labels = &identity.labels;
         let mut text = self.controller_labels();
-        push_label(&mut text, "namespace", &labels.namespace);
-        push_label(&mut text, "ingress", &labels.object);
-        push_label(&mut text, "service", &labels.service);
+        push_label(&mut text, "namespace", labels.namespace());
+        push_label(&mut text, "ingress", labels.object());
+        push_label(&mut text, "service", labels.service());
         push_label(&mut text, "canary", identity.canary.as_deref().unwrap_or_default());
         text
     }

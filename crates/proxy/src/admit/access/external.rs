@@ -151,7 +151,7 @@ fn record_auth(targeted: &Targeted<'_>, status: u16, upstream: &str, tries: &[Tr
 /// configuration, so that a changed one asks anew.
 fn key(targeted: &Targeted<'_>, check: &ExternalCheck, cache: &ExternalAuthCache) -> AuthKey {
     let route = targeted.route;
-    let host = route.map_or("", |route| route.labels.host.as_str());
+    let host = route.map_or("", |route| route.labels.host());
     let path = route.map(|route| identity(&(route.path.kind(), route.path.path()))).unwrap_or_default();
     let text = values::expand(targeted, &cache.key);
     AuthKey::of(&[host.as_bytes(), &path, &text, &identity(check)])

@@ -215,7 +215,7 @@ fn route_in_words(admitted: &Admitted<'_>, route: Option<&Route>, goes_on: bool)
     match route {
         Some(route) if goes_on => {
             let (labels, path) = (&route.labels, &route.path);
-            format!("host {}, path {:?} {}", labels.host, path.kind(), path.path())
+            format!("host {}, path {:?} {}", labels.host(), path.kind(), path.path())
         }
         Some(route) => format!("the path is that of {} but for the final slash", route.path.path()),
         None => format!("no route takes host {host:?} with this path and method"),

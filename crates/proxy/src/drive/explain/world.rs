@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::{Backends, ListenerId};
+use model::{Backends, Encryption, ListenerId};
 use observe::Reason;
 use reactor::TcpStream;
 use routing::Snapshot;
@@ -122,7 +122,13 @@ impl World {
         };
         let stream = selection.host.and_then(|host| host.tls().stream.as_ref());
         if let Some(stream) = stream {
-            return Hello::Over(self.passed_on(Some(&stream.backends), "as the client speaks, decrypted"));
+            let is_clear = |id| self.config.snapshot.cluster(id).encryption == Encryption::Never;
+            let protocol = if stream.backends.clusters().all(is_clear) {
+                "as the client speaks, decrypted"
+            } else {
+                "as the client speaks, decrypted and encrypted again"
+            };
+            return Hello::Over(self.passed_on(Some(&stream.backends), protocol));
         }
         let shown = Tls {
             certificate: selection.server_config.shown().cloned(),
@@ -172,7 +178,7 @@ impl World {
         explanation.client = request.forwarded.client.to_canonical();
         explanation.path = Some(String::from_utf8_lossy(routed.current_path()).into_owned());
         explanation.route = routed.route.cloned();
-        explanation.host = explanation.route.as_ref().map(|route| route.labels.host.clone());
+        explanation.host = explanation.route.as_ref().map(|route| route.labels.host().to_owned());
         let noted = recording.noted.into_inner();
         explanation.inspected = steps::inspected(&admitted);
         explanation.steps = steps::describe(&admitted, &noted, explanation.inspected.as_ref());

@@ -104,7 +104,7 @@ fn admit_fetch<'a>(request: &Request<'a>, ask: &PeerFetch<'_>) -> Option<Replica
     if cluster.len() == 0 {
         return None;
     }
-    let namespace = Arc::from(&*route.labels.namespace);
+    let namespace = Arc::from(route.labels.namespace());
     let peer_request =
         Rc::new(PeerRequest { key: ask.key.into(), labels: Labels::from_bytes(ask.labels)?, namespace });
     // The replica at which the client is does what the route asks for with heads and contents.

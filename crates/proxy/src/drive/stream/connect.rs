@@ -1,4 +1,5 @@
-//! Connects to an endpoint of a cluster for raw bytes: for TCP services and for TLS passthrough.
+//! Connects to an endpoint of a cluster for the bytes of a stream: for TCP services, and for TLS that is
+//! passed through or decrypted. The cluster says whether the bytes are encrypted towards its endpoints.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -53,7 +54,7 @@ async fn try_connect(
     timeout: Duration,
     deadline: &Deadline,
 ) -> Result<Connection, Reason> {
-    let mut opening = Box::pin(worker.pool.open_plain(endpoint));
+    let mut opening = Box::pin(worker.pool.open_stream(endpoint));
     let reason = match deadline.within(timeout, |cx| opening.as_mut().poll(cx)).await {
         Ok(Ok(connection)) => return Ok(connection),
         Ok(Err(error)) => error.reason(),

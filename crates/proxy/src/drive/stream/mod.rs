@@ -105,7 +105,7 @@ fn name(listener: ListenerId, stream: &Stream) -> StreamName {
     StreamName {
         protocol: listener.kind.as_str(),
         port: listener.port,
-        namespace: stream.labels.namespace.clone(),
-        service: stream.labels.service.clone(),
+        namespace: stream.labels.namespace().to_owned(),
+        service: stream.labels.service().to_owned(),
     }
 }

@@ -1,4 +1,5 @@
-//! TLS whose bytes are forwarded unchanged, or decrypted (Gateway API: `TLSRoute`).
+//! TLS whose bytes are forwarded unchanged, or decrypted and perhaps encrypted again (Gateway API:
+//! `TLSRoute`).
 
 use std::rc::Rc;
 use std::sync::Arc;

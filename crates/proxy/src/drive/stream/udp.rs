@@ -28,7 +28,7 @@ use crate::body::tunnel::{Side, TunnelObserver};
 use crate::io::deadline::{Deadline, Elapsed};
 use crate::io::listening::bind_all;
 use crate::io::sys::{self, Datagram};
-use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, UDP_FAILURE_MEMORY, UDP_SESSIONS_MAX};
+use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, ENDED_SESSIONS_MAX, UDP_FAILURE_MEMORY};
 use crate::upstream::Endpoint;
 use crate::worker::Worker;
 
@@ -209,8 +209,8 @@ impl Port {
             }
         };
         self.by_client.borrow_mut().insert(session.client, Rc::clone(&session));
-        self.ages.insert(&session, now);
         let open = OpenSession::count(Rc::clone(worker));
+        self.ages.insert(&session, now, worker.sessions_open());
         let task = reactor::spawn(answer(Rc::clone(self), Rc::clone(&session), open));
         session.task.set(Some(task));
         Some(session)
@@ -369,11 +369,11 @@ impl Session {
 // === impl Ages ===
 
 impl Ages {
-    fn insert(&self, session: &Rc<Session>, now: Moment) {
-        let mut unanswered = self.unanswered.borrow_mut();
-        unanswered.push_back((now, Rc::downgrade(session)));
-        if unanswered.len() > 2 * UDP_SESSIONS_MAX {
-            unanswered.retain(|(_, session)| session.strong_count() > 0);
+    /// Queues a session that begins. `open` are the sessions that the worker has.
+    fn insert(&self, session: &Rc<Session>, now: Moment, open: usize) {
+        self.unanswered.borrow_mut().push_back((now, Rc::downgrade(session)));
+        for queue in [&self.unanswered, &self.answered] {
+            drop_ended(&mut queue.borrow_mut(), open);
         }
     }
 
@@ -398,6 +398,16 @@ impl Ages {
         };
         let first = oldest(&mut self.unanswered.borrow_mut(), promote);
         first.or_else(|| oldest(&mut answered, |_| false))
+    }
+}
+
+/// Removes the sessions that have ended, once they outnumber those that are open: the memory of a session is
+/// freed only when nothing refers to it any more, not even weakly.
+fn drop_ended<T>(queue: &mut VecDeque<(Moment, Weak<T>)>, open: usize) {
+    let most = 2 * open + ENDED_SESSIONS_MAX;
+    if queue.len() > most {
+        queue.retain(|(_, session)| session.strong_count() > 0);
+        queue.shrink_to(most);
     }
 }
 
@@ -432,5 +442,28 @@ impl OpenSession {
 impl Drop for OpenSession {
     fn drop(&mut self) {
         self.0.session_closed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Clock;
+
+    use super::*;
+
+    #[test]
+    fn sessions_that_have_ended_do_not_pile_up() {
+        let mut queue = VecDeque::new();
+        let now = Clock::new(Clock::begin()).now();
+        let open: Vec<Rc<u64>> = (0..10).map(Rc::new).collect();
+        queue.extend(open.iter().map(|session| (now, Rc::downgrade(session))));
+        for number in 0..10_000 {
+            queue.push_back((now, Rc::downgrade(&Rc::new(number))));
+            drop_ended(&mut queue, open.len());
+            assert!(queue.len() <= 2 * open.len() + ENDED_SESSIONS_MAX, "after {number} sessions");
+        }
+        let left: Vec<u64> =
+            queue.iter().filter_map(|(_, session)| session.upgrade()).map(|one| *one).collect();
+        assert_eq!(left, (0..10).collect::<Vec<_>>(), "those that are open stay, in their order");
     }
 }

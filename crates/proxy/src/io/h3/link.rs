@@ -40,6 +40,8 @@ pub(super) struct State {
     control_out: Vec<u8>,
     /// Number of streams that no task has.
     unserved: Waiting,
+    /// Some streams wait until the driver has sent what was written.
+    pub(super) awaits_sending: bool,
     /// Streams whose heads have come, and that no task has.
     arrived: VecDeque<StreamId>,
     /// The number that is above those of all requests that have come.
@@ -96,6 +98,7 @@ impl Link {
             decoder: None,
             control_out: Vec::new(),
             unserved: Waiting::new(waiting),
+            awaits_sending: false,
             arrived: VecDeque::new(),
             next_id: 0,
             has_begun: false,
@@ -163,11 +166,15 @@ impl Link {
                     return Poll::Ready(Progress::Fault(fault));
                 }
             }
-            let event = match self.quic.poll_event(cx) {
-                Poll::Ready(event) => event,
-                Poll::Pending => return Poll::Pending,
-            };
+            let own_streams = self.state.borrow().own_streams();
+            let polled = self.quic.poll_event(cx, own_streams);
             let state = &mut *self.state.borrow_mut();
+            let Poll::Ready(event) = polled else {
+                if state.awaits_sending && self.quic.room_ahead() > 0 {
+                    state.resume_writers();
+                }
+                return Poll::Pending;
+            };
             match event {
                 QuicEvent::Connected if state.has_begun => {}
                 QuicEvent::Connected => {
@@ -283,7 +290,7 @@ impl Link {
             if self.quic.is_drained() {
                 return Poll::Ready(());
             }
-            if self.quic.poll_event(cx).is_pending() {
+            if self.quic.poll_event(cx, usize::MAX).is_pending() {
                 return if self.quic.is_drained() { Poll::Ready(()) } else { Poll::Pending };
             }
         }
@@ -306,6 +313,11 @@ impl State {
         self.h3.begin(OwnStream::Control, &mut self.control_out);
         write_stream(quinn, self.control, &mut self.control_out);
         true
+    }
+
+    /// Number of streams of ours that are open.
+    fn own_streams(&self) -> usize {
+        [self.control, self.encoder, self.decoder].iter().flatten().count()
     }
 
     /// Writes to our unidirectional streams. Those of QPACK are opened when there is something to write.

@@ -1,14 +1,14 @@
 //! The state of a request stream: bytes that have come and are understood, and frames that wait to be
 //! written.
 
-use std::task::Waker;
+use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use clock::Moment;
 use quinn_proto::{Chunks, Dir, ReadError, StreamId, VarInt, WriteError};
 use wire::h3::{BlockReader, Code, Fault, Message, Part};
 
-use crate::io::wakers::wake;
+use crate::io::wakers::{remember, wake};
 
 /// The state of a request stream.
 pub(super) struct Slot {
@@ -45,6 +45,10 @@ pub(super) struct Slot {
     pub(super) has_finished: bool,
     /// The client's windows, or our bound of unacknowledged bytes, have no room.
     pub(super) is_blocked: bool,
+    /// The driver has to send what was written to the connection before.
+    pub(super) awaits_sending: bool,
+    /// The task that writes runs behind other work.
+    is_late: bool,
     /// The side that has broken the stream off.
     pub(super) broken_by: Option<Side>,
     pub(super) reader: Option<Waker>,
@@ -116,10 +120,20 @@ impl Slot {
             announced: 0,
             has_finished: false,
             is_blocked: false,
+            awaits_sending: false,
+            is_late: false,
             broken_by: None,
             reader: None,
             writer: None,
             watcher: None,
+        }
+    }
+
+    /// Notes that a task waits to write, and has it run behind other work where the driver does.
+    pub(super) fn await_writing(&mut self, cx: &Context<'_>, is_late: bool) {
+        remember(&mut self.writer, cx);
+        if std::mem::replace(&mut self.is_late, is_late) || is_late {
+            reactor::set_late(cx, is_late);
         }
     }
 

@@ -11,7 +11,7 @@ use wire::h3::{self, BlockReader, Code, lines};
 use super::link::{Link, State};
 use super::slot::{Side, Slot, number, varint};
 use crate::io::h2::Broken;
-use crate::io::wakers::remember;
+use crate::io::wakers::{remember, wake};
 use crate::limits::HTTP3_PIECE_BYTES_MAX;
 
 /// A stream with the request of a client. When it is dropped before its end, it is reset.
@@ -151,6 +151,11 @@ impl Stream {
     /// Room for content that is read and handed over at once, in bytes. The client's window is not known:
     /// what there is no room for waits with the one who has read it.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Broken>> {
+        let ahead = self.link.quic.room_ahead();
+        if ahead == 0 {
+            return self.await_sending(cx);
+        }
+        let is_late = self.link.quic.is_late();
         let room = self.with(|slot, quinn| {
             slot.flush(quinn, self.id);
             // A write of nothing says whether there is room, and has us told when there is.
@@ -158,15 +163,29 @@ impl Stream {
                 slot.is_blocked = true;
             }
             if slot.is_blocked {
-                remember(&mut slot.writer, cx);
+                slot.await_writing(cx, is_late);
                 return Poll::Pending;
             }
-            Poll::Ready(HTTP3_PIECE_BYTES_MAX)
+            Poll::Ready(ahead.min(HTTP3_PIECE_BYTES_MAX))
         });
         match room {
             Ok(room) => room.map(Ok),
             Err(broken) => Poll::Ready(Err(broken)),
         }
+    }
+
+    /// Waits until the driver has sent what was written to the connection before.
+    fn await_sending<T>(&self, cx: &Context<'_>) -> Poll<Result<T, Broken>> {
+        let state = &mut *self.link.state.borrow_mut();
+        let Some(slot) = state.slots.get_mut(&self.id) else { return Poll::Ready(Err(Broken)) };
+        if state.has_ended || slot.broken_by.is_some() {
+            return Poll::Ready(Err(Broken));
+        }
+        state.awaits_sending = true;
+        slot.awaits_sending = true;
+        slot.await_writing(cx, self.link.quic.is_late());
+        self.link.quic.wake_driver();
+        Poll::Pending
     }
 
     /// Hands over `content` piece by piece, as there is room; the pieces are removed from `content`. With the
@@ -177,8 +196,21 @@ impl Stream {
         content: &mut impl Buf,
         end: bool,
     ) -> Poll<Result<(), Broken>> {
-        let sent = self.with(|slot, quinn| slot.send(quinn, self.id, content, end, cx));
-        sent.unwrap_or(Poll::Ready(Err(Broken)))
+        let connection = &self.link.quic;
+        let sent = self.with(|slot, quinn| slot.send(quinn, self.id, content, end));
+        match sent {
+            Ok(Sent::Whole(len)) => {
+                connection.note_written(len);
+                Poll::Ready(Ok(()))
+            }
+            Ok(Sent::Part(len)) => {
+                connection.note_written(len);
+                let is_late = connection.is_late();
+                let _ = self.with(|slot, _| slot.await_writing(cx, is_late));
+                Poll::Pending
+            }
+            Ok(Sent::Broken) | Err(Broken) => Poll::Ready(Err(Broken)),
+        }
     }
 
     /// Ends the stream with trailers, which are lines of HTTP/1; none for none.
@@ -235,6 +267,25 @@ impl Stream {
     }
 }
 
+impl State {
+    /// Wakes the tasks that wait until the driver has sent.
+    pub(super) fn resume_writers(&mut self) {
+        self.awaits_sending = false;
+        for slot in self.slots.values_mut() {
+            if std::mem::take(&mut slot.awaits_sending) {
+                wake(&mut slot.writer);
+            }
+        }
+    }
+}
+
+/// The outcome of a write, with the number of bytes for which there was room.
+enum Sent {
+    Whole(usize),
+    Part(usize),
+    Broken,
+}
+
 impl Slot {
     fn send(
         &mut self,
@@ -242,8 +293,8 @@ impl Slot {
         id: StreamId,
         content: &mut impl Buf,
         end: bool,
-        cx: &Context<'_>,
-    ) -> Poll<Result<(), Broken>> {
+    ) -> Sent {
+        let mut written = 0;
         while content.has_remaining() {
             if self.announced == 0 {
                 self.announced = content.remaining();
@@ -257,6 +308,7 @@ impl Slot {
                     Ok(len) => {
                         content.advance(len);
                         self.announced -= len;
+                        written += len;
                         continue;
                     }
                     Err(WriteError::Blocked) => self.is_blocked = true,
@@ -265,17 +317,13 @@ impl Slot {
                     }
                 }
             }
-            if self.broken_by.is_some() {
-                return Poll::Ready(Err(Broken));
-            }
-            remember(&mut self.writer, cx);
-            return Poll::Pending;
+            return if self.broken_by.is_some() { Sent::Broken } else { Sent::Part(written) };
         }
         if end {
             self.ends_after_out = true;
             self.flush(quinn, id);
         }
-        Poll::Ready(Ok(()))
+        Sent::Whole(written)
     }
 }
 

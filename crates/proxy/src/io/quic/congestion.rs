@@ -13,8 +13,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory};
+use quinn_proto::{Connection, RttEstimator};
 
 /// Makes a controller for each path.
 #[derive(Debug)]
@@ -37,6 +37,10 @@ struct Path {
     /// The smoothed and the shortest round trip.
     round_trip: Duration,
     shortest: Duration,
+    /// The number of the packet that was sent last, and the one up to which the client has acknowledged all
+    /// that was not lost.
+    sent: u64,
+    acknowledged: u64,
 }
 
 /// Packets of the first window (RFC 9002 section 7.2).
@@ -66,8 +70,25 @@ impl ControllerFactory for Congestion {
             linear: 0.0,
             round_trip: Duration::ZERO,
             shortest: Duration::ZERO,
+            sent: 0,
+            acknowledged: 0,
         })
     }
+}
+
+/// The number of the packet that was sent last on a connection.
+pub(super) fn last_sent(quinn: &Connection) -> u64 {
+    path(quinn).map_or(0, |path| path.sent)
+}
+
+/// Whether the client has acknowledged packets that were sent after one, and lacks none of what they carry.
+pub(super) fn is_acknowledged_after(quinn: &Connection, number: u64) -> bool {
+    path(quinn).is_some_and(|path| path.acknowledged > number) && !quinn.has_pending_retransmits()
+}
+
+/// A copy, since the connection does not give away more: it is for moments that are rare.
+fn path(quinn: &Connection) -> Option<Box<Path>> {
+    quinn.congestion_state().clone_box().into_any().downcast().ok()
 }
 
 impl Path {
@@ -94,6 +115,16 @@ impl Path {
 }
 
 impl Controller for Path {
+    fn on_sent(&mut self, _: Instant, _: u64, last_packet_number: u64) {
+        self.sent = last_packet_number;
+    }
+
+    fn on_end_acks(&mut self, _: Instant, in_flight: u64, _: bool, _: Option<u64>) {
+        if in_flight == 0 {
+            self.acknowledged = self.sent;
+        }
+    }
+
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.round_trip = rtt.get();
         self.shortest = rtt.min();
@@ -175,6 +206,8 @@ mod tests {
             linear: 0.0,
             round_trip: Duration::from_millis(round_trip),
             shortest: Duration::from_millis(shortest),
+            sent: 0,
+            acknowledged: 0,
         }
     }
 
@@ -188,6 +221,18 @@ mod tests {
         let now = clock::instant();
         path.on_congestion_event(now, now, false, lost * 1200);
         packets(path.window)
+    }
+
+    #[test]
+    fn what_was_sent_is_acknowledged_once_nothing_is_in_flight() {
+        let (mut path, now) = (path(10.0, 10, 10), clock::instant());
+        path.on_sent(now, 1200, 7);
+        path.on_end_acks(now, 1200, true, Some(6));
+        assert_eq!(path.acknowledged, 0);
+        path.on_end_acks(now, 0, true, Some(7));
+        assert_eq!(path.acknowledged, 7);
+        path.on_sent(now, 1200, 8);
+        assert_eq!(path.acknowledged, 7, "the next one is not");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use quinn_proto::Transmit;
 use quinn_udp::RecvMeta;
 
 use super::endpoint::Endpoint;
-use super::forwarding::{Direction, Envelope};
+use super::forwarding::{Direction, Envelope, may_introduce, octets};
 use super::packet::{Neighbour, Owner, Packet, Via};
 use super::processes::Sent;
 
@@ -43,7 +43,7 @@ impl Endpoint {
         const LONG_HEADER: u8 = 0x80;
         let (Owner::Replica(replica) | Owner::Gone(replica)) = owner else { return };
         if self.shared().others().asks(replica, now) {
-            self.tell(replica, &Envelope::empty(Direction::Ask));
+            self.ask(replica);
         }
         let is_short = packet.bytes.first().is_some_and(|first| first & LONG_HEADER == 0);
         match owner {
@@ -63,6 +63,13 @@ impl Endpoint {
         }
     }
 
+    /// Asks a replica whether it is there, and tells it of this one.
+    fn ask(&self, replica: IpAddr) {
+        if let Some(keys) = &self.shared().keys.replicas {
+            self.tell(replica, &Envelope::message(Direction::Ask, &octets(keys.own)));
+        }
+    }
+
     /// Sends a message to a replica, at the port that all have.
     fn tell(&self, replica: IpAddr, message: &Envelope<'_>) {
         let Some(keys) = &self.shared().keys.replicas else { return };
@@ -74,14 +81,14 @@ impl Endpoint {
     /// replica that sends to this one.
     pub(super) fn take_forwarded(self: &Rc<Self>, now: Instant, meta: &RecvMeta, datagram: &[u8]) {
         let shared = self.shared();
-        let opened = shared.keys.replicas.as_ref().filter(|_| shared.others().has(meta.addr.ip()));
-        let opened = opened.and_then(|keys| Envelope::open(datagram, &keys.packets, self.unix()));
-        let Some(Envelope { direction, client, local, ecn, packet }) = opened else {
+        let sender = meta.addr.ip();
+        let Some(Envelope { direction, client, local, ecn, packet }) = self.open(now, sender, datagram)
+        else {
             return self.count(Counter::QuicForwardRefused);
         };
-        shared.others().heard(meta.addr.ip());
+        shared.others().heard(sender);
         match direction {
-            Direction::Ask => self.tell(meta.addr.ip(), &Envelope::empty(Direction::Here)),
+            Direction::Ask => self.tell(sender, &Envelope::message(Direction::Here, &[])),
             Direction::Here => {}
             Direction::ToClient => {
                 self.count(Counter::QuicToClient);
@@ -103,6 +110,26 @@ impl Endpoint {
                 }
             }
         }
+    }
+
+    /// Reads a message. None where no replica has made it. One that is not known is taken for a replica from
+    /// now on if it has the secret and the address that it names: a message that somebody else has heard and
+    /// sends again comes from another one.
+    fn open<'a>(&self, now: Instant, sender: IpAddr, datagram: &'a [u8]) -> Option<Envelope<'a>> {
+        let shared = self.shared();
+        let keys = shared.keys.replicas.as_ref()?;
+        let is_known = shared.others().has(sender);
+        if !is_known && !may_introduce(datagram) {
+            return None;
+        }
+        let opened = Envelope::open(datagram, &keys.packets, self.unix())?;
+        if !is_known {
+            if !opened.introduces(sender) {
+                return None;
+            }
+            shared.others().meet(keys.name(sender), sender, now);
+        }
+        Some(opened)
     }
 
     /// Gives a packet to the process of this replica that has its connection. Where that has ended, the

@@ -25,7 +25,7 @@ use wire::quic::is_initial;
 
 use super::connection::Connection;
 use super::forwarding::{Forwarded, is_envelope};
-use super::ids::WorkerIds;
+use super::ids::{WorkerIds, short_id};
 use super::packet::{Neighbour, Owner, Packet};
 use super::shared::SharedQuic;
 use super::socket::WorkerSockets;
@@ -142,6 +142,11 @@ impl Endpoint {
         self.local
     }
 
+    /// The number of the worker.
+    pub(super) fn worker_index(&self) -> u32 {
+        self.worker.index()
+    }
+
     pub(super) fn shared(&self) -> &SharedQuic {
         &self.worker.quic
     }
@@ -209,7 +214,8 @@ impl Endpoint {
         let accepted = self.quinn.borrow_mut().accept(incoming, clock::instant(), &mut buffer, Some(config));
         match accepted {
             Ok((handle, connection)) => {
-                let connection = Connection::new(Rc::clone(self), handle, connection);
+                let windows = self.worker.fairness.send_windows.clone();
+                let connection = Connection::new(Rc::clone(self), handle, connection, windows);
                 self.connections.borrow_mut().insert(handle, Rc::downgrade(&connection));
                 Ok(connection)
             }
@@ -352,25 +358,36 @@ impl Endpoint {
     }
 
     pub(super) fn take(self: &Rc<Self>, now: Instant, packet: Packet) {
-        let Packet { remote, local, ecn, bytes, via: _ } = packet;
+        let Packet { remote, local, ecn, bytes, via } = packet;
         if is_initial(&bytes) && self.worker.fairness.half_open.is_closed_to(remote, self.worker.clock.now())
         {
             return self.worker.recorder.borrow().reason(Reason::HandshakeLimit);
         }
         let mut buffer = Vec::new();
+        let (short, len) = (short_id(&bytes), bytes.len());
         let event = self.quinn.borrow_mut().handle(now, remote, local, ecn, bytes, &mut buffer);
-        match event {
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => self.dispatch(handle, event),
-            Some(DatagramEvent::NewConnection(incoming)) if self.is_closing.get() => self.refuse(incoming),
-            Some(DatagramEvent::NewConnection(incoming)) => (self.admit)(self, incoming),
-            Some(DatagramEvent::Response(response)) => self.send_one(&response, &buffer),
-            None => {}
+        match (event, short) {
+            (Some(DatagramEvent::ConnectionEvent(handle, event)), _) => {
+                self.dispatch(handle, event, remote, len);
+            }
+            (Some(DatagramEvent::NewConnection(incoming)), _) if self.is_closing.get() => {
+                self.refuse(incoming);
+            }
+            (Some(DatagramEvent::NewConnection(incoming)), _) => (self.admit)(self, incoming),
+            (Some(DatagramEvent::Response(response)), Some(id)) => {
+                self.send_reset(&id, via.is_some(), &response, &buffer);
+            }
+            (Some(DatagramEvent::Response(response)), None) => self.send_one(&response, &buffer),
+            (None, _) => {}
         }
     }
 
-    fn dispatch(&self, handle: ConnectionHandle, event: ConnectionEvent) {
+    fn dispatch(&self, handle: ConnectionHandle, event: ConnectionEvent, from: SocketAddr, len: usize) {
         let connection = self.connections.borrow().get(&handle).and_then(Weak::upgrade);
         if let Some(connection) = connection {
+            if let Some(farewell) = connection.farewell_to(from, len) {
+                self.send_one(&farewell.transmit(from), &farewell.bytes);
+            }
             connection.receive(event);
         }
     }
@@ -462,7 +479,7 @@ impl Endpoint {
     }
 
     /// Sends a packet that is worth no wait.
-    fn send_one(&self, transmit: &Transmit, bytes: &[u8]) {
+    pub(super) fn send_one(&self, transmit: &Transmit, bytes: &[u8]) {
         let _ = self.try_send(transmit, bytes);
     }
 
@@ -558,7 +575,10 @@ async fn receive(endpoint: Rc<Endpoint>, mut mailbox: mpsc::Receiver<Packet>) {
                 Poll::Pending => break,
             }
         }
-        if endpoint.is_over() { Poll::Ready(()) } else { Poll::Pending }
+        // The kernel goes on to give this socket its share of what comes to the address, for as long as other
+        // workers have their own: it is read until the worker ends, and closes it.
+        let is_needed = endpoint.worker.is_draining();
+        if endpoint.is_over() && !is_needed { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
     endpoint.has_ended.set(true);

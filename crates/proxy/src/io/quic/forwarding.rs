@@ -36,7 +36,8 @@ pub(super) struct Forwarded(HashMap<SocketAddr, (Via, Instant)>);
 pub(super) enum Direction {
     ToOwner = 1,
     ToClient = 2,
-    /// Asks a replica whether it is there.
+    /// Asks a replica whether it is there. The content is the address of the replica that asks, by which it
+    /// introduces itself to one that has not heard of it.
     Ask = 3,
     /// The answer to that question.
     Here = 4,
@@ -85,11 +86,22 @@ pub(super) fn is_envelope(datagram: &[u8]) -> bool {
     datagram.starts_with(&MARK)
 }
 
+/// Whether an envelope may be an introduction, as far as can be told without the key.
+pub(super) fn may_introduce(datagram: &[u8]) -> bool {
+    const INTRODUCTION_BYTES: usize = HEAD_BYTES + 16 + CODE_BYTES;
+    datagram.len() == INTRODUCTION_BYTES && datagram[MARK.len()] == Direction::Ask as u8
+}
+
 impl Envelope<'_> {
-    /// A message from one replica to another, without a packet.
-    pub(super) fn empty(direction: Direction) -> Self {
+    /// A message from one replica to another that is no packet.
+    pub(super) fn message(direction: Direction, content: &[u8]) -> Envelope<'_> {
         let client = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-        Self { direction, client, local: None, ecn: None, packet: &[] }
+        Envelope { direction, client, local: None, ecn: None, packet: content }
+    }
+
+    /// Whether this is a question by which the replica at an address introduces itself.
+    pub(super) fn introduces(&self, sender: IpAddr) -> bool {
+        self.direction == Direction::Ask && self.packet == octets(sender.to_canonical())
     }
 
     pub(super) fn seal(&self, key: &Key, now: Duration) -> Vec<u8> {
@@ -209,6 +221,24 @@ mod tests {
         assert_eq!(Envelope::open(&sealed, &key("secret"), NOW + age_max + second), None);
         let too_far = envelope(b"packet").seal(&key("secret"), NOW + age_max + second);
         assert_eq!(Envelope::open(&too_far, &key("secret"), NOW), None);
+    }
+
+    #[test]
+    fn a_question_introduces_the_replica_that_sends_it_and_no_other() {
+        let (sender, key) = ("10.0.0.1".parse::<IpAddr>().unwrap(), key("secret"));
+        let own = octets(sender);
+        let sealed = Envelope::message(Direction::Ask, &own).seal(&key, NOW);
+        assert!(may_introduce(&sealed));
+        let opened = Envelope::open(&sealed, &key, NOW).unwrap();
+        assert!(opened.introduces(sender) && opened.introduces("::ffff:10.0.0.1".parse().unwrap()));
+        assert!(!opened.introduces("10.0.0.2".parse().unwrap()), "somebody else has sent it again");
+        for (direction, content) in
+            [(Direction::Here, &own[..]), (Direction::ToOwner, &own), (Direction::Ask, &[])]
+        {
+            let sealed = Envelope::message(direction, content).seal(&key, NOW);
+            assert!(!may_introduce(&sealed));
+            assert!(!Envelope::open(&sealed, &key, NOW).unwrap().introduces(sender));
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use aws_lc_rs::cipher::{AES_128, DecryptingKey, DecryptionContext, EncryptingKey, UnboundCipherKey};
 use aws_lc_rs::rand::fill;
@@ -40,6 +41,8 @@ pub(super) struct Ids {
     own: ServerId,
     workers: u32,
     generation: u8,
+    /// The process has the sockets of one before it, or has handed its own to one after it.
+    shares_sockets: AtomicBool,
 }
 
 impl Ids {
@@ -63,12 +66,18 @@ impl Ids {
             own,
             workers: workers.max(1),
             generation: 0,
+            shares_sockets: AtomicBool::new(false),
         })
     }
 
     /// The same for the process of this number, of those that replace one another.
     pub(super) fn with_generation(self, generation: u8) -> Self {
         Self { generation: generation & GENERATION_BITS, ..self }
+    }
+
+    /// Notes that other processes have the sockets as well, with ids of their own.
+    pub(super) fn share_sockets(&self) {
+        self.shares_sockets.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn generation(&self) -> u8 {
@@ -83,6 +92,15 @@ impl Ids {
             1 => Some(Neighbour::Successor),
             _ => Some(Neighbour::Predecessor),
         }
+    }
+
+    /// Whether a process that has made an id with the name of this replica is one that this process has had a
+    /// channel to. One further away is reached by way of others, whose end says nothing of it. Where no
+    /// processes have replaced one another, the id is from before a restart.
+    fn has_channel_to_maker(&self, id: &[u8]) -> bool {
+        let of_id = id.first().copied().unwrap_or_default() & GENERATION_BITS;
+        let distance = of_id.wrapping_sub(self.generation) & GENERATION_BITS;
+        !self.shares_sockets.load(Ordering::Relaxed) || [1, GENERATION_BITS].contains(&distance)
     }
 
     pub(super) fn own(&self) -> ServerId {
@@ -147,11 +165,38 @@ fn words(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_BYTES / 4] {
     std::array::from_fn(|at| words.get(at).map_or(0, |word| u32::from_be_bytes(*word)))
 }
 
-/// Makes the connection ids of a worker.
+/// Makes the connection ids of a worker, and decides on stateless resets.
 pub(super) struct WorkerIds {
     pub(super) ids: Arc<Ids>,
     pub(super) worker: u32,
     pub(super) others: Arc<Others>,
+}
+
+/// Whose connection it was that a client is told is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// One of this worker, which has ended; or of the process before a restart.
+    Ended,
+    /// One of another process of this replica, which has ended.
+    Process,
+    /// One of a replica that is gone.
+    Replica,
+}
+
+impl WorkerIds {
+    /// Whose connection an id was that this worker has none of; none where nobody knows that it has ended.
+    /// Packets with ids of another process come here only where the channel to it has ended. A stateless
+    /// reset for a connection that is alive elsewhere would end it (RFC 9000 section 21.11).
+    pub(super) fn lost(&self, id: &[u8]) -> Option<Lost> {
+        let (server, worker) = self.ids.read(id)?;
+        if server != self.ids.own() {
+            return self.others.is_gone(server).then_some(Lost::Replica);
+        }
+        match self.ids.neighbour(id) {
+            None => (worker == self.worker).then_some(Lost::Ended),
+            Some(_) => self.ids.has_channel_to_maker(id).then_some(Lost::Process),
+        }
+    }
 }
 
 impl ConnectionIdGenerator for WorkerIds {
@@ -159,17 +204,9 @@ impl ConnectionIdGenerator for WorkerIds {
         self.ids.make(self.worker)
     }
 
-    /// Whether an id is one of this worker's, or that of a process or a replica that is gone: packets with
-    /// ids of another process come here only where that has ended. Packets with others get no stateless
-    /// reset: their connections may be alive elsewhere, and would end by it (RFC 9000 section 21.11).
+    /// Called for ids of which this worker has no connection. A stateless reset answers those that are valid.
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
-        let (server, worker) = self.ids.read(id).ok_or(InvalidCid)?;
-        let is_ours = if server == self.ids.own() {
-            worker == self.worker || self.ids.neighbour(id).is_some()
-        } else {
-            self.others.is_gone(server)
-        };
-        is_ours.then_some(()).ok_or(InvalidCid)
+        self.lost(id).map(|_| ()).ok_or(InvalidCid)
     }
 
     fn cid_len(&self) -> usize {
@@ -191,6 +228,13 @@ pub(super) fn destination_id(packet: &[u8]) -> Option<&[u8]> {
     }
     let (len, rest) = rest.get(VERSION_BYTES..)?.split_first()?;
     rest.get(..usize::from(*len)).filter(|id| id.len() == ID_BYTES)
+}
+
+/// The connection id of a packet with a short header.
+pub(super) fn short_id(packet: &[u8]) -> Option<[u8; ID_BYTES]> {
+    const LONG_HEADER: u8 = 0x80;
+    let (first, rest) = packet.split_first()?;
+    (first & LONG_HEADER == 0).then(|| rest.first_chunk().copied()).flatten()
 }
 
 #[cfg(test)]
@@ -236,6 +280,31 @@ mod tests {
     }
 
     #[test]
+    fn only_the_end_of_a_process_with_a_channel_is_known() {
+        let of = |generation| {
+            let ids = Ids::new(&[7; 2 * KEY_BYTES], [9; BLOCK_BYTES], [1; SERVER_ID_BYTES], 4).unwrap();
+            Arc::new(ids.with_generation(generation))
+        };
+        let lost = |ids: &Arc<Ids>, generation| {
+            let worker = WorkerIds { ids: Arc::clone(ids), worker: 2, others: Arc::default() };
+            worker.lost(&of(generation).make(2))
+        };
+        let this = of(1);
+        for generation in [0, 2, 3, 7] {
+            assert_eq!(lost(&this, generation), Some(Lost::Process), "it is from before a restart");
+        }
+        assert_eq!(lost(&this, 1), Some(Lost::Ended));
+        this.share_sockets();
+        assert_eq!(
+            [0, 1, 2].map(|at| lost(&this, at)),
+            [Lost::Process, Lost::Ended, Lost::Process].map(Some)
+        );
+        for generation in 3..8 {
+            assert_eq!(lost(&this, generation), None, "that of the one between says nothing");
+        }
+    }
+
+    #[test]
     fn an_id_tells_which_process_of_a_replica_has_made_it() {
         let of = |generation| {
             let ids = Ids::new(&[7; 2 * KEY_BYTES], [9; BLOCK_BYTES], [1; SERVER_ID_BYTES], 4).unwrap();
@@ -264,5 +333,14 @@ mod tests {
         for none in [&[][..], &[0x40, 1], &[0xc0, 0, 0], &other_len] {
             assert_eq!(destination_id(none), None, "{none:?}");
         }
+    }
+
+    #[test]
+    fn only_packets_with_a_short_header_are_answered_by_resets() {
+        let packet = |first: u8| [&[first][..], &[7; ID_BYTES], &[1, 2, 3]].concat();
+        assert_eq!(short_id(&packet(0x40)), Some([7; ID_BYTES]));
+        assert_eq!(short_id(&packet(0xc0)), None);
+        assert_eq!(short_id(&packet(0x40)[..ID_BYTES]), None, "it is too short for an id");
+        assert_eq!(short_id(&[]), None);
     }
 }

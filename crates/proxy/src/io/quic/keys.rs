@@ -39,6 +39,8 @@ pub(super) struct Keys {
 /// The keys by which replicas recognise each other's ids and packets.
 pub(super) struct ReplicaKeys {
     names: Key,
+    /// The address of this replica.
+    pub(super) own: IpAddr,
     /// Signs forwarded packets.
     pub(super) packets: Key,
 }
@@ -54,6 +56,7 @@ impl Keys {
         seed: Option<Seed>,
         generation: u8,
     ) -> io::Result<Self> {
+        let is_successor = seed.is_some();
         let seed = seed.map_or_else(random, Ok)?;
         let of_seed = Key::new(HMAC_SHA256, &seed);
         let key = |label: &[u8]| -> [u8; KEY_BYTES] {
@@ -62,22 +65,25 @@ impl Keys {
         let replicas = secret.and_then(|secret| secret.own).map(|own| {
             let names = Key::new(HMAC_SHA256, &key(b"\0quic replica"));
             let packets = Key::new(HMAC_SHA256, &key(b"\0quic forwarded"));
-            (ReplicaKeys { names, packets }, own)
+            ReplicaKeys { names, own, packets }
         });
         let own = match &replicas {
-            Some((keys, own)) => keys.name(*own),
+            Some(keys) => keys.name(keys.own),
             None => first_of(sign(&of_seed, b"\0quic name")),
         };
         // A token is taken once: those of the process before are not known here.
         let token = if secret.is_some() { key(b"\0quic token") } else { random()? };
         let hash = first_of(sign(&of_seed, b"\0quic hash"));
         let ids = Ids::new(&key(b"\0quic ids"), hash, own, workers)?.with_generation(generation);
+        if is_successor {
+            ids.share_sockets();
+        }
         Ok(Self {
             seed,
             reset: Arc::new(Key::new(HMAC_SHA256, &key(b"\0quic reset"))),
             token: Arc::new(Salt::new(HKDF_SHA256, &[]).extract(&token)),
             ids: Arc::new(ids),
-            replicas: replicas.map(|(keys, _)| keys),
+            replicas,
         })
     }
 }

@@ -14,12 +14,14 @@
 //! forwarding  packets that come to another replica than their connection's: their form, the way back
 //! elsewhere   the same on an endpoint: sent and taken
 //! others      the other replicas, and whether those that have left are gone
+//! resets      stateless resets: counted, and logged
 //! processes   the process that replaces this one in an upgrade: sockets, keys, packets for each other
 //! packet      a packet, how it came, and the owner of its connection
 //! keys        the keys, of this process or of all replicas
 //! tokens      tokens for later connections
 //! transport   the bounds of a connection
 //! congestion  how much may be under way
+//! send_window how much may be written and not acknowledged
 //! ```
 //!
 //! Never in here: HTTP, certificates.
@@ -36,6 +38,8 @@ mod keys;
 mod others;
 mod packet;
 mod processes;
+mod resets;
+mod send_window;
 mod shared;
 mod socket;
 mod steering;
@@ -51,6 +55,7 @@ pub(crate) use packet::Packet;
 pub(crate) use processes::Inherited;
 pub use processes::QuicLegacy;
 pub(crate) use quinn_proto::{Incoming, ServerConfig, StreamId};
+pub(crate) use send_window::AllSendWindows;
 pub(crate) use shared::SharedQuic;
 pub(crate) use socket::WorkerSockets;
 pub(crate) use transport::{idle_timeout, server_config};

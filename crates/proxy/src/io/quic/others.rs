@@ -1,10 +1,15 @@
 //! The other replicas, by their names in connection ids.
 //!
-//! A replica that is no longer listed may be finishing its connections: a Pod whose health check fails since
-//! it stops is not listed as serving. Packets are forwarded to it as before, and it is asked once a second
-//! whether it is there. Once it has not answered for some seconds it is gone: its clients are told by a
-//! stateless reset, whose key all replicas derive from their secret, so that they need not wait for their
-//! timeout. A replica that answers is never taken for gone: nobody can end its connections elsewhere.
+//! A replica that is listed is there as far as the cluster knows, also while its Pod starts or stops. One
+//! that is listed no more may still finish its connections: packets are forwarded to it as before, and it is
+//! asked once a second whether it is there. It is gone once it has left several questions in a row unanswered
+//! for a time that no slow process needs. Its clients are then told by a stateless reset, whose key all
+//! replicas derive from their secret, so that they need not wait for their timeout. Until then they get
+//! silence, which ends no connection.
+//!
+//! Replicas need not learn of each other in any order: one that stops follows the configuration no more, and
+//! does not hear of those that start meanwhile. So each replica introduces itself to those that it forwards
+//! packets to, by a question that holds its address, until it has heard of them.
 //!
 //! Never in here: sockets.
 
@@ -15,7 +20,9 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 use super::packet::{Owner, ServerId};
-use crate::limits::{QUIC_LEFT_REPLICAS_MAX, QUIC_REPLICA_ASK_INTERVAL, QUIC_REPLICA_SILENCE_MAX};
+use crate::limits::{
+    QUIC_LEFT_REPLICAS_MAX, QUIC_REPLICA_ASK_INTERVAL, QUIC_REPLICA_QUESTIONS_MIN, QUIC_REPLICA_SILENCE_MAX,
+};
 
 /// The other replicas that this one knows of.
 #[derive(Default)]
@@ -23,35 +30,75 @@ pub(super) struct Others(RwLock<HashMap<ServerId, Other>>);
 
 struct Other {
     address: IpAddr,
-    /// None while it is listed.
-    left: Option<Left>,
+    /// Since when it is not listed; none while it is.
+    left: Option<Instant>,
+    /// It has sent something that this replica has taken: it knows this replica's address.
+    is_known_to: bool,
+    /// The questions since it was last heard of.
+    asked: Option<Asked>,
+    is_gone: bool,
 }
 
-/// The state of a replica that is listed no more.
-struct Left {
-    since: Instant,
-    /// When it was asked first since it was last heard of, and when last.
-    asked: Option<[Instant; 2]>,
-    is_gone: bool,
+/// Questions that have no answer yet.
+struct Asked {
+    first: Instant,
+    last: Instant,
+    count: u32,
+}
+
+impl Other {
+    fn new(address: IpAddr, left: Option<Instant>) -> Self {
+        Self { address, left, is_known_to: false, asked: None, is_gone: false }
+    }
+
+    fn awaits_answer(&self) -> bool {
+        self.left.is_some() || !self.is_known_to
+    }
+
+    /// Notes that a packet is for it. Returns whether it is to be asked a question.
+    fn ask(&mut self, now: Instant) -> bool {
+        let Some(asked) = &mut self.asked else {
+            self.asked = Some(Asked { first: now, last: now, count: 1 });
+            return true;
+        };
+        let is_silent = asked.count >= QUIC_REPLICA_QUESTIONS_MIN
+            && now.saturating_duration_since(asked.first) >= QUIC_REPLICA_SILENCE_MAX;
+        self.is_gone = self.left.is_some() && is_silent;
+        let is_due = now.saturating_duration_since(asked.last) >= QUIC_REPLICA_ASK_INTERVAL;
+        if is_due {
+            asked.last = now;
+            asked.count = asked.count.saturating_add(1);
+        }
+        is_due
+    }
 }
 
 impl Others {
     /// Sets the replicas that are listed. Others that were are remembered, the latest of them.
     pub(super) fn set(&self, listed: impl Iterator<Item = (ServerId, IpAddr)>, now: Instant) {
         let mut all = self.0.write();
-        for other in all.values_mut() {
-            other.left.get_or_insert(Left { since: now, asked: None, is_gone: false });
-        }
+        let mut before = std::mem::take(&mut *all);
         for (name, address) in listed {
-            all.insert(name, Other { address, left: None });
+            let known = before.remove(&name);
+            let is_known_to = known.is_some_and(|known| known.is_known_to);
+            all.insert(name, Other { is_known_to, ..Other::new(address, None) });
         }
-        let mut left: Vec<_> =
-            all.iter().filter_map(|(name, one)| Some((one.left.as_ref()?.since, *name))).collect();
-        let excess = left.len().saturating_sub(QUIC_LEFT_REPLICAS_MAX);
-        left.sort_unstable();
-        for (_, name) in left.iter().take(excess) {
-            all.remove(name);
+        for (name, mut other) in before {
+            if other.left.is_none() {
+                // Questions from before say nothing of its end.
+                other.asked = None;
+            }
+            other.left.get_or_insert(now);
+            all.insert(name, other);
         }
+        forget_excess(&mut all);
+    }
+
+    /// Notes a replica that has introduced itself.
+    pub(super) fn meet(&self, name: ServerId, address: IpAddr, now: Instant) {
+        let mut all = self.0.write();
+        all.entry(name).or_insert_with(|| Other::new(address.to_canonical(), Some(now)));
+        forget_excess(&mut all);
     }
 
     /// Whether an address is another replica's.
@@ -64,7 +111,7 @@ impl Others {
     pub(super) fn owner(&self, name: ServerId) -> Owner {
         match self.0.read().get(&name) {
             None => Owner::Nobody,
-            Some(Other { left: Some(Left { is_gone: true, .. }), address }) => Owner::Gone(*address),
+            Some(Other { is_gone: true, address, .. }) => Owner::Gone(*address),
             Some(Other { address, .. }) => Owner::Replica(*address),
         }
     }
@@ -74,44 +121,42 @@ impl Others {
         matches!(self.owner(name), Owner::Gone(_))
     }
 
-    /// Whether a replica is to be asked at this moment whether it is there. Notes that it was.
+    /// Whether a replica that a packet is for is to be asked at this moment whether it is there. Notes that
+    /// it was.
     pub(super) fn asks(&self, address: IpAddr, now: Instant) -> bool {
-        let is_left = self.0.read().values().any(|one| one.address == address && one.left.is_some());
-        // Nearly always it is listed.
-        if !is_left {
+        let awaits_answer = |one: &Other| one.address == address && one.awaits_answer();
+        // Nearly always it is listed, and was heard of.
+        if !self.0.read().values().any(awaits_answer) {
             return false;
         }
         let mut all = self.0.write();
-        let left = all.values_mut().filter(|one| one.address == address).find_map(|one| one.left.as_mut());
-        let Some(left) = left else { return false };
-        let Some([first, last]) = &mut left.asked else {
-            left.asked = Some([now; 2]);
-            return true;
-        };
-        left.is_gone = now.saturating_duration_since(*first) >= QUIC_REPLICA_SILENCE_MAX;
-        let is_due = now.saturating_duration_since(*last) >= QUIC_REPLICA_ASK_INTERVAL;
-        if is_due {
-            *last = now;
-        }
-        is_due
+        all.values_mut().find(|one| awaits_answer(one)).is_some_and(|other| other.ask(now))
     }
 
-    /// Notes that a replica is there.
+    /// Notes that a replica is there, and knows this one.
     pub(super) fn heard(&self, address: IpAddr) {
         let address = address.to_canonical();
-        let is_awaited = |one: &Other| {
-            one.address == address && one.left.as_ref().is_some_and(|left| left.asked.is_some())
-        };
-        // Nearly always it is listed.
-        if !self.0.read().values().any(is_awaited) {
+        let is_news =
+            |one: &Other| one.address == address && (one.asked.is_some() || !one.is_known_to || one.is_gone);
+        // Nearly always it is listed, and was heard of before.
+        if !self.0.read().values().any(is_news) {
             return;
         }
-        let mut all = self.0.write();
-        let left = all.values_mut().filter(|one| one.address == address).filter_map(|one| one.left.as_mut());
-        for left in left {
-            left.asked = None;
-            left.is_gone = false;
+        for other in self.0.write().values_mut().filter(|one| one.address == address) {
+            other.is_known_to = true;
+            other.asked = None;
+            other.is_gone = false;
         }
+    }
+}
+
+/// Forgets replicas that have left: the latest of them are remembered.
+fn forget_excess(all: &mut HashMap<ServerId, Other>) {
+    let mut left: Vec<_> = all.iter().filter_map(|(name, one)| Some((one.left?, *name))).collect();
+    let excess = left.len().saturating_sub(QUIC_LEFT_REPLICAS_MAX);
+    left.sort_unstable();
+    for (_, name) in left.iter().take(excess) {
+        all.remove(name);
     }
 }
 
@@ -127,13 +172,18 @@ mod tests {
         "10.0.0.1".parse().unwrap()
     }
 
+    fn listed() -> impl Iterator<Item = (ServerId, IpAddr)> {
+        [(NAME, address())].into_iter()
+    }
+
     #[test]
     fn a_replica_is_gone_once_it_has_left_and_does_not_answer() {
         let (others, begin) = (Others::default(), clock::instant());
         let at = |seconds| begin + Duration::from_secs(seconds);
-        others.set([(NAME, address())].into_iter(), begin);
+        others.set(listed(), begin);
+        others.heard(address());
         assert_eq!(others.owner(NAME), Owner::Replica(address()));
-        assert!(!others.asks(address(), at(100)), "it is listed");
+        assert!(!others.asks(address(), at(100)), "it is listed, and was heard of");
         others.set(std::iter::empty(), at(100));
         assert!(others.has(address()));
         assert_eq!(others.owner(NAME), Owner::Replica(address()), "it may be finishing");
@@ -142,24 +192,76 @@ mod tests {
         others.heard(address());
         assert!(others.asks(address(), at(110)));
         assert_eq!(others.owner(NAME), Owner::Replica(address()), "it has answered");
-        assert!(others.asks(address(), at(110) + QUIC_REPLICA_SILENCE_MAX));
+        let silent = at(110) + QUIC_REPLICA_SILENCE_MAX;
+        assert!(others.asks(address(), silent));
+        assert_eq!(others.owner(NAME), Owner::Replica(address()), "one question may have been lost");
+        for second in 1..=u64::from(QUIC_REPLICA_QUESTIONS_MIN) {
+            assert!(others.asks(address(), silent + Duration::from_secs(second)));
+        }
         assert_eq!(others.owner(NAME), Owner::Gone(address()));
         others.heard(address());
         assert_eq!(others.owner(NAME), Owner::Replica(address()), "it is late");
-        others.set([(NAME, address())].into_iter(), at(200));
+        others.set(listed(), at(200));
         assert!(!others.is_gone(NAME) && !others.asks(address(), at(300)));
+    }
+
+    #[test]
+    fn a_replica_that_is_slow_is_not_gone() {
+        let (others, begin) = (Others::default(), clock::instant());
+        others.set(listed(), begin);
+        others.set(std::iter::empty(), begin);
+        for second in 0..QUIC_REPLICA_SILENCE_MAX.as_secs() {
+            assert!(others.asks(address(), begin + Duration::from_secs(second)));
+            assert_eq!(others.owner(NAME), Owner::Replica(address()), "after {second} s");
+        }
+    }
+
+    #[test]
+    fn a_replica_that_is_listed_is_never_gone_and_asked_until_it_is_heard_of() {
+        let (others, begin) = (Others::default(), clock::instant());
+        others.set(listed(), begin);
+        for second in 0..1000 {
+            assert!(others.asks(address(), begin + Duration::from_secs(second)), "it may not know us");
+            assert_eq!(others.owner(NAME), Owner::Replica(address()));
+        }
+        // Questions that it left unanswered while it was listed do not count once it is not.
+        others.set(std::iter::empty(), begin + Duration::from_secs(1000));
+        assert!(others.asks(address(), begin + Duration::from_secs(1001)));
+        assert_eq!(others.owner(NAME), Owner::Replica(address()));
+        others.set(listed(), begin + Duration::from_secs(1001));
+        others.heard(address());
+        assert!(!others.asks(address(), begin + Duration::from_secs(1002)));
+    }
+
+    #[test]
+    fn a_replica_that_introduces_itself_is_known_from_then_on() {
+        let (others, now) = (Others::default(), clock::instant());
+        others.meet(NAME, "::ffff:10.0.0.1".parse().unwrap(), now);
+        assert!(others.has(address()));
+        assert_eq!(others.owner(NAME), Owner::Replica(address()));
+        others.set(listed(), now);
+        others.meet(NAME, address(), now);
+        others.heard(address());
+        assert!(!others.asks(address(), now), "it is listed: nothing changes by it");
     }
 
     #[test]
     fn the_latest_that_have_left_are_remembered() {
         let (others, begin) = (Others::default(), clock::instant());
-        for number in 0..QUIC_LEFT_REPLICAS_MAX as u32 + 10 {
+        let name = |number: u32| {
             let mut name = [0; 8];
             name[..4].copy_from_slice(&number.to_be_bytes());
+            name
+        };
+        for number in 0..QUIC_LEFT_REPLICAS_MAX as u32 + 10 {
             let now = begin + Duration::from_secs(number.into());
-            others.set([(name, IpAddr::V4(number.into()))].into_iter(), now);
+            others.set([(name(number), IpAddr::V4(number.into()))].into_iter(), now);
         }
         assert_eq!(others.0.read().len(), QUIC_LEFT_REPLICAS_MAX + 1);
         assert!(others.has(IpAddr::V4(10.into())) && !others.has(IpAddr::V4(0.into())));
+        let later = begin + Duration::from_secs(10_000);
+        others.meet(name(5000), IpAddr::V4(5000.into()), later);
+        assert_eq!(others.0.read().len(), QUIC_LEFT_REPLICAS_MAX + 1);
+        assert!(others.has(IpAddr::V4(5000.into())) && !others.has(IpAddr::V4(9.into())));
     }
 }

@@ -87,6 +87,7 @@ impl SharedQuic {
         }
         let (workers, sockets): (Vec<_>, Vec<_>) = copies.into_iter().unzip();
         let (generation, seed) = (self.ids().generation(), &self.keys.seed);
+        self.ids().share_sockets();
         let channel = self.neighbours.open(self, generation, seed, &workers)?;
         Ok(Some(QuicLegacy { channel, sockets }))
     }
@@ -190,6 +191,11 @@ impl SharedQuic {
     /// The worker that passes the packets of a client through.
     pub(super) fn passing(&self, listener: ListenerId, client: SocketAddr) -> Option<u32> {
         self.passing.lock().get(&(listener, client)).copied()
+    }
+
+    /// Whether workers have sockets at other addresses than this one.
+    pub(super) fn has_addresses_besides(&self, address: SocketAddr) -> bool {
+        self.mailboxes.lock().keys().any(|(_, other)| *other != address)
     }
 
     /// Hands a packet over to its worker. One for which there is no room is lost, as packets are; then it

@@ -11,8 +11,8 @@ use super::shared::SharedQuic;
 use crate::io::tls::QuicConfigs;
 use crate::limits::{
     HTTP2_CONNECTION_WINDOW_BYTES, HTTP2_STREAM_WINDOW_BYTES_MAX, QUIC_IDLE_TIMEOUT_MIN,
-    QUIC_INCOMING_BYTES_MAX, QUIC_INCOMING_MAX, QUIC_STREAMS_FIRST, QUIC_TOKEN_LIFETIME, QUIC_TOKENS_SENT,
-    QUIC_UNACKNOWLEDGED_BYTES_MAX, QUIC_UNI_STREAMS_MAX,
+    QUIC_INCOMING_BYTES_MAX, QUIC_INCOMING_MAX, QUIC_SEND_WINDOW_MIN, QUIC_STREAMS_FIRST,
+    QUIC_TOKEN_LIFETIME, QUIC_TOKENS_SENT, QUIC_UNI_STREAMS_MAX,
 };
 
 /// Time without a packet of the client after which a connection is gone.
@@ -34,7 +34,7 @@ pub(crate) fn server_config(
         .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS_MAX))
         .stream_receive_window(VarInt::from_u32(HTTP2_STREAM_WINDOW_BYTES_MAX))
         .receive_window(VarInt::from_u32(HTTP2_CONNECTION_WINDOW_BYTES))
-        .send_window(QUIC_UNACKNOWLEDGED_BYTES_MAX)
+        .send_window(QUIC_SEND_WINDOW_MIN)
         .max_idle_timeout(IdleTimeout::try_from(idle_timeout(settings)).ok())
         .congestion_controller_factory(Arc::new(Congestion))
         .datagram_receive_buffer_size(None);

@@ -116,6 +116,7 @@ impl ConnectorConfig {
         config.enable_secret_extraction = true;
         config.enable_sni = settings.send_name;
         config.alpn_protocols = match self.version {
+            _ if settings.is_for_bytes => Vec::new(),
             AppProtocol::Http1 => vec![b"http/1.1".to_vec()],
             AppProtocol::Http2 => vec![b"h2".to_vec()],
             AppProtocol::FastCgi => Vec::new(),

@@ -24,7 +24,7 @@ pub(crate) use first::{Bound, FirstSockets, bind_first};
 
 use crate::drive::stream::{Target, tcp, udp};
 use crate::io::listening;
-use crate::replicas::other_replicas;
+use crate::replicas::listed_replicas;
 use crate::worker::Worker;
 use listening::Acceptor;
 
@@ -108,8 +108,7 @@ impl Listeners {
         }
         drop(ports);
         if worker.index() == 0 {
-            let others = other_replicas(&config.snapshot);
-            worker.quic.set_replicas(others.into_iter().map(|address| address.ip()));
+            worker.quic.set_replicas(listed_replicas(&config.snapshot));
         }
         worker.tls_cells.sweep();
         self.retry(worker);

@@ -18,13 +18,13 @@ use super::board::{Board, Group};
 use super::duty::{Duty, Turn};
 use super::key::{CheckId, GroupKey};
 use super::news::HealthChange;
-use super::probe;
+use super::probe::{self, Probe};
 use super::together::Report;
 use super::traffic::Traffic;
 use super::verdict::{Verdict, Woken};
 use crate::limits::{
     HEALTH_CHECK_PROMPTED_GAP, HEALTH_CHECK_SLOTS, HEALTH_CHECKS_LEFT_OUT_MAX, HEALTH_CHECKS_MAX,
-    HEALTH_REPORT_DELAY_MAX, HEALTH_REPORT_SHARE, HEALTH_TRAFFIC_SHARE,
+    HEALTH_CHECKS_REUSED_MAX, HEALTH_REPORT_DELAY_MAX, HEALTH_REPORT_SHARE, HEALTH_TRAFFIC_SHARE,
 };
 use crate::upstream::Endpoint;
 use crate::worker::Worker;
@@ -58,6 +58,7 @@ struct GroupState {
 struct CheckedEndpoint {
     id: CheckId,
     endpoint: Rc<Endpoint>,
+    probe: Probe,
     verdict: Arc<Verdict>,
     /// Whether the endpoint's metrics show that it fails, and that it is used all the same.
     shown: Cell<(bool, bool)>,
@@ -136,10 +137,12 @@ impl Running {
             let verdict = state.group.verdict(address);
             let id = CheckId::of(&state.key, address);
             worker.pool.board().together.add(id, &verdict);
-            let one = Rc::new(CheckedEndpoint { id, endpoint, verdict, shown: Cell::default() });
+            let probe = Probe::new(&endpoint, &state.key.check);
+            let one = Rc::new(CheckedEndpoint { id, endpoint, probe, verdict, shown: Cell::default() });
             state.endpoints.borrow_mut().insert(address, Rc::clone(&one));
             let checking = Checking::new(Rc::clone(worker), Rc::clone(state), one);
-            let task = reactor::spawn(checking.run());
+            // Many checks begin at the same time, and requests go before them.
+            let task = reactor::spawn(reactor::late(checking.run()));
             self.tasks.insert(address, task);
         }
         self.state.group.retain(|address| self.tasks.contains_key(address));
@@ -247,6 +250,10 @@ struct Checking {
     traffic: Traffic,
     /// Checks in a row that were left out, since the endpoint has answered requests.
     left_out: u32,
+    /// Checks since the last one over a new connection.
+    reused: u32,
+    /// A connection has failed a check, and no check over a new one has passed since.
+    doubts_connections: bool,
 }
 
 impl Checking {
@@ -261,6 +268,8 @@ impl Checking {
             due: now.after(state.key.check.interval.mul_f64(worker.random.chance())),
             traffic: Traffic::begin(&one.endpoint, now),
             left_out: 0,
+            reused: 0,
+            doubts_connections: false,
             worker,
             state,
             one,
@@ -281,8 +290,16 @@ impl Checking {
             };
             let Ok(slot) = self.worker.checkers.slots.acquire().await else { return };
             let begin = self.worker.clock.now();
-            let outcome = probe::run(&self.worker, &self.one.endpoint, &self.state.key.check).await;
+            let is_fresh = self.is_doubtful(cause);
+            let Self { worker, one, state, .. } = &self;
+            let outcome = probe::run(worker, &one.endpoint, &state.key.check, &one.probe, is_fresh).await;
             drop(slot);
+            self.reused = if is_fresh { 0 } else { self.reused + 1 };
+            match &outcome {
+                Some(Err(fault)) => self.doubts_connections |= is_of_connection(*fault),
+                Some(Ok(())) => self.doubts_connections &= !is_fresh,
+                None => {}
+            }
             self.due = self.after(self.state.key.check.interval);
             if let Some(outcome) = outcome {
                 let is_passed = outcome.is_ok();
@@ -365,6 +382,12 @@ impl Checking {
         }
     }
 
+    /// Whether a check is made over a new connection. One that is kept open tells nothing about an endpoint
+    /// that accepts no others: after a failed request or connection, and now and then, it has to accept one.
+    fn is_doubtful(&self, cause: Cause) -> bool {
+        cause != Cause::Due || self.doubts_connections || self.reused >= HEALTH_CHECKS_REUSED_MAX
+    }
+
     /// Draws the conclusions from a check that began at this time.
     fn conclude(&mut self, fault: Option<CheckFault>, cause: Cause, begin: Moment) {
         let (worker, state) = (Rc::clone(&self.worker), Rc::clone(&self.state));
@@ -411,6 +434,14 @@ impl Checking {
     /// worker wakes once for several.
     fn after(&self, time: Duration) -> Moment {
         aligned(self.worker.clock.now().after(time), self.state.key.check.interval / HEALTH_CHECK_SLOTS)
+    }
+}
+
+/// Whether a check has failed before there was an answer, so that connections may be to blame.
+fn is_of_connection(fault: CheckFault) -> bool {
+    match fault {
+        CheckFault::Unreachable | CheckFault::Timeout | CheckFault::Handshake | CheckFault::Broken => true,
+        CheckFault::NotServing | CheckFault::GrpcStatus(_) | CheckFault::Status(_) => false,
     }
 }
 

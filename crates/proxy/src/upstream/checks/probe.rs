@@ -20,10 +20,58 @@ use crate::worker::Worker;
 /// something.
 pub(super) type Outcome = Option<Result<(), CheckFault>>;
 
-/// Checks an endpoint, within the time of the check.
-pub(super) async fn run(worker: &Worker, endpoint: &Endpoint, check: &HealthCheck) -> Outcome {
+/// A check of one endpoint, made once and sent again and again.
+pub(super) struct Probe {
+    /// None where the check is a connection.
+    request: Option<Request>,
+    timeouts: Timeouts,
+}
+
+/// The request of a check: its head, and its content in gRPC.
+struct Request {
+    bytes: Vec<u8>,
+    head_len: usize,
+}
+
+impl Probe {
+    /// The check of this endpoint.
+    pub(super) fn new(endpoint: &Endpoint, check: &HealthCheck) -> Self {
+        let HealthCheck { timeout, .. } = *check;
+        let timeouts = Timeouts { connect: timeout, read: timeout, send: timeout, ..Timeouts::default() };
+        let (address, version) = (endpoint.address, endpoint.protocol.version);
+        let request = match &check.probe {
+            HealthProbe::Http { path, host, .. } if version != AppProtocol::FastCgi => {
+                let bytes = head("GET", path, host.as_deref(), address, "");
+                Some(Request { head_len: bytes.len(), bytes })
+            }
+            HealthProbe::Grpc { service, host } if version == AppProtocol::Http2 => {
+                let fields = "Content-Type: application/grpc\r\nTE: trailers\r\n";
+                let mut bytes =
+                    head("POST", "/grpc.health.v1.Health/Check", host.as_deref(), address, fields);
+                let head_len = bytes.len();
+                bytes.extend(grpc_request(service));
+                Some(Request { bytes, head_len })
+            }
+            // An application that speaks FastCGI has no path of its own for checks.
+            HealthProbe::Http { .. } | HealthProbe::Grpc { .. } | HealthProbe::Connect => None,
+        };
+        Self { request, timeouts }
+    }
+}
+
+/// Checks an endpoint, within the time of the check, over a connection that is there already unless
+/// `is_fresh`. Sessions of HTTP/2 are shared in any case.
+pub(super) async fn run(
+    worker: &Worker,
+    endpoint: &Endpoint,
+    check: &HealthCheck,
+    probe: &Probe,
+    is_fresh: bool,
+) -> Outcome {
     let result = tokio::select! {
-        result = Box::pin(probe(worker, endpoint, check)) => result,
+        // A response that has come in time counts, even where this task has its turn too late.
+        biased;
+        result = Box::pin(make(worker, endpoint, check, probe, is_fresh)) => result,
         () = reactor::sleep(check.timeout) => Err(Failed::Check(CheckFault::Timeout)),
     };
     match result {
@@ -58,27 +106,32 @@ fn reason_of(reason: Reason) -> Option<CheckFault> {
     })
 }
 
-async fn probe(worker: &Worker, endpoint: &Endpoint, check: &HealthCheck) -> Result<(), Failed> {
-    let timeouts =
-        Timeouts { connect: check.timeout, read: check.timeout, send: check.timeout, ..Timeouts::default() };
+async fn make(
+    worker: &Worker,
+    endpoint: &Endpoint,
+    check: &HealthCheck,
+    probe: &Probe,
+    is_fresh: bool,
+) -> Result<(), Failed> {
+    let Probe { request, timeouts } = probe;
+    let Some(Request { bytes, head_len }) = request else {
+        let opened = worker.pool.open(endpoint, LivenessCheck::EventLoop).await;
+        return opened.map(drop).map_err(|error| Fault::unsent(error.reason()).into());
+    };
     let deadline = Deadline::new(&worker.deadlines);
-    let asking = Asking { worker, endpoint, timeouts: &timeouts, deadline: &deadline };
-    match &check.probe {
-        HealthProbe::Http { path, host, .. } if endpoint.protocol.version != AppProtocol::FastCgi => {
-            let head = head("GET", path, host.as_deref(), endpoint.address, "");
-            let status = asking.status(&Message::bodiless(&head, &timeouts)).await?;
-            let passes = check.probe.passes(status);
-            if passes { Ok(()) } else { Err(Failed::Check(CheckFault::Status(status))) }
-        }
-        HealthProbe::Grpc { service, host } if endpoint.protocol.version == AppProtocol::Http2 => {
-            asking.call(host.as_deref(), &grpc_request(service)).await
-        }
-        // An application that speaks FastCGI has no path of its own for checks.
-        HealthProbe::Http { .. } | HealthProbe::Grpc { .. } | HealthProbe::Connect => {
-            let opened = worker.pool.open(endpoint, LivenessCheck::EventLoop).await;
-            opened.map(drop).map_err(|error| Fault::unsent(error.reason()).into())
-        }
+    let asking = Asking { worker, endpoint, timeouts, deadline: &deadline, is_fresh };
+    if matches!(check.probe, HealthProbe::Grpc { .. }) {
+        let message = Message {
+            head_len: *head_len,
+            has_body: true,
+            takes_trailers: true,
+            ..Message::bodiless(bytes, timeouts)
+        };
+        return asking.call(&message).await;
     }
+    let status = asking.status(&Message::bodiless(bytes, timeouts)).await?;
+    let passes = check.probe.passes(status);
+    if passes { Ok(()) } else { Err(Failed::Check(CheckFault::Status(status))) }
 }
 
 /// The head of a check.
@@ -126,19 +179,20 @@ struct Asking<'a> {
     endpoint: &'a Endpoint,
     timeouts: &'a Timeouts,
     deadline: &'a Deadline,
+    is_fresh: bool,
 }
 
 impl<'a> Asking<'a> {
-    /// Sends a request, over an idle connection if there is one, and waits for the head of the response,
-    /// which stays in `buffer`.
+    /// Sends a request, over an idle connection if there is one and it may be used, and waits for the head of
+    /// the response, which stays in `buffer`.
     async fn converse(
         &self,
         message: &Message<'_>,
         response: &mut Response,
         buffer: &mut Buffer,
     ) -> Result<Call<'a>, Fault> {
-        let Self { worker, endpoint, timeouts, deadline } = *self;
-        let converse = async |call: &mut Call<'_>| {
+        let Self { worker, endpoint, timeouts, deadline, is_fresh } = *self;
+        let mut converse = async |call: &mut Call<'_>| {
             // The endpoint's requests are those of clients.
             endpoint.cells.requests.dec();
             call.send(message, deadline).await?;
@@ -151,7 +205,13 @@ impl<'a> Asking<'a> {
             let timer = ResponseTimer::new(deadline, timeouts.read, true);
             final_head(call, response, buffer, &timer).await
         };
-        Ok(Call::converse(&worker.pool, endpoint, timeouts.connect, deadline, converse).await?.0)
+        let pool = &worker.pool;
+        if is_fresh && endpoint.protocol.version == AppProtocol::Http1 {
+            let mut call = Call::open(pool, endpoint, true, true, timeouts.connect, deadline).await?;
+            converse(&mut call).await?;
+            return Ok(call);
+        }
+        Ok(Call::converse(pool, endpoint, timeouts.connect, deadline, converse).await?.0)
     }
 
     /// Requests a status. The connection is used again where that is possible.
@@ -169,19 +229,9 @@ impl<'a> Asking<'a> {
     }
 
     /// Calls `grpc.health.v1.Health/Check` of the endpoint, which passes if it says that it serves.
-    async fn call(&self, host: Option<&str>, content: &[u8]) -> Result<(), Failed> {
-        let fields = "Content-Type: application/grpc\r\nTE: trailers\r\n";
-        let mut bytes = head("POST", "/grpc.health.v1.Health/Check", host, self.endpoint.address, fields);
-        let head_len = bytes.len();
-        bytes.extend(content);
-        let message = Message {
-            head_len,
-            has_body: true,
-            takes_trailers: true,
-            ..Message::bodiless(&bytes, self.timeouts)
-        };
+    async fn call(&self, message: &Message<'_>) -> Result<(), Failed> {
         let (mut buffer, mut response) = (Buffer::empty(&self.worker.buffers), Response::default());
-        let call = self.converse(&message, &mut response, &mut buffer).await?;
+        let call = self.converse(message, &mut response, &mut buffer).await?;
         if response.status != 200 {
             return Err(Failed::Check(CheckFault::Status(response.status)));
         }

@@ -308,7 +308,8 @@ fn other_replicas_have_no_bound_of_clients() {
         let mut others = cluster(&[SocketAddr::new(replica, 80)]);
         others.name = "ingress-forebay-80".to_owned();
         model.clusters.insert(ClusterId(1), Arc::new(others));
-        model.settings.replicas = Some(Replicas { cluster: ClusterId(1), own: [127, 0, 0, 9].into() });
+        model.settings.replicas =
+            Some(Replicas { cluster: ClusterId(1), own: [127, 0, 0, 9].into(), unready: Vec::new() });
         model.settings.client.bounds.connections_per_client = 1.try_into().ok();
     });
     let ask = |client: &mut Connection| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::log::{Escape, Format};
 use model::template::Template;
 use model::{
-    Access, Action, AddressSet, BlockedHeaders, Conditions, DirectResponse, Expression, Labels, ListedValue,
-    Networks, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
+    Access, Action, AddressSet, BlockedHeaders, Conditions, DirectResponse, Expression, LabelTexts, Labels,
+    ListedValue, Networks, PathMatch, RequestFilter, RequestFilters, Route, TlsRedirect,
 };
 use testkit::Ending;
 
@@ -129,8 +129,11 @@ fn a_fault_has_its_reason_in_the_log_the_metrics_and_for_some_clients_the_respon
             let format = "$status $forebay_reason";
             model.settings.access_log.format = Format::parse(format, Escape::Default).unwrap();
             web(model, |host| {
-                let labels =
-                    Labels { namespace: "shop".to_owned(), object: "web".to_owned(), ..Labels::default() };
+                let labels = Labels::from(LabelTexts {
+                    namespace: "shop".to_owned(),
+                    object: "web".to_owned(),
+                    ..LabelTexts::default()
+                });
                 let respond = Action::Respond(Box::new(DirectResponse::new(200, "")));
                 let path = PathMatch::exact("/fixed").unwrap();
                 host.routes.push(Arc::new(Route::new(path, respond, Arc::new(labels))));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Access, AddressSet, ClusterId, ErrorPages, ExternalAuth, Labels, Model, Networks};
+use model::{Access, AddressSet, ClusterId, ErrorPages, ExternalAuth, LabelTexts, Labels, Model, Networks};
 use testkit::{Connection, Refusing, Response, Upstream};
 
 use super::auth::check;
@@ -23,13 +23,13 @@ fn pages(model: &mut Model, statuses: &[u16], change: impl FnOnce(&mut ErrorPage
     change(&mut pages);
     route(model, |route| {
         route.error_pages = Some(Arc::new(pages));
-        route.labels = Arc::new(Labels {
+        route.labels = Arc::new(Labels::from(LabelTexts {
             namespace: "default".to_owned(),
             object: "web".to_owned(),
             service: "echo".to_owned(),
             service_port: "7".to_owned(),
-            ..Labels::default()
-        });
+            ..LabelTexts::default()
+        }));
     });
 }
 

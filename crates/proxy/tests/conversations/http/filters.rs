@@ -6,7 +6,7 @@ use model::{
     Action, Allowed, Backend, BackendFilters, BackendTarget, Backends, ClusterId, CrossOrigin,
     DirectResponse, Filters, HeaderChanges, HostName, Model, OriginPattern, PathChange, PathMatch,
     RequestFilter, RequestFilters, RequestRedirect, ResponseFilter, ResponseFilters, Route, Scheme, Split,
-    UrlRewrite,
+    UrlRewrite, Wider,
 };
 use testkit::{Canned, Response, Upstream};
 
@@ -267,12 +267,12 @@ fn a_wider_host_takes_what_the_host_itself_does_not() {
         let suffix = HostName::parse_with_suffix("*.test").unwrap();
         web(model, |host| {
             host.routes = vec![answers("/own", "own")];
-            host.wider = Some(Box::new(suffix.clone()));
+            host.wider = Wider::boxed(Vec::new(), Some(suffix.clone()));
         });
         let wide = model::Host {
             name: suffix,
             routes: vec![answers("/own", "wide own"), answers("/wide", "wide")],
-            wider: Some(Box::new(HostName::Any)),
+            wider: Wider::boxed(Vec::new(), Some(HostName::Any)),
             ..host("wide.test")
         };
         let any =

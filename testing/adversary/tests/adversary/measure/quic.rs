@@ -193,6 +193,11 @@ impl Client {
         self.lost.as_ref()
     }
 
+    /// Whether a download has been asked for.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.download.is_some()
+    }
+
     /// Waits for a packet, or for the next timer.
     pub(crate) fn await_packet(&mut self) {
         let due = self.connection.poll_timeout().map(|due| due.saturating_duration_since(Instant::now()));

@@ -111,7 +111,8 @@ fn a_challenge_over_http_comes_before_the_routes_of_wider_names() {
     );
     let Action::Respond(response) = &route.action else { panic!("{:?}", route.action) };
     assert_eq!((response.status, response.body.as_str()), (200, "token.key"));
-    assert_eq!(http.wider.as_deref(), Some(&HostName::Any), "all other paths are redirected");
+    let wider = http.wider.as_ref().and_then(|wider| wider.host.as_ref());
+    assert_eq!(wider, Some(&HostName::Any), "all other paths are redirected");
     let all = host(&translation, 0, &HostName::Any).unwrap();
     assert!(all.routes.iter().all(|route| !matches!(route.action, Action::Respond(_))));
     assert_eq!(translation.origins.len(), 3, "each host has its origins");

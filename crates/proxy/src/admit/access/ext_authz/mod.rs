@@ -98,7 +98,7 @@ fn assumed(status: u16) -> Result<Verdict, NoVerdict> {
 /// itself would be.
 async fn look<'e>(targeted: &Targeted<'e>, authz: &ExtAuthz, key: &[u8]) -> Lookup<'e, Verdict> {
     let (worker, route) = (targeted.worker, targeted.route);
-    let host = route.map_or("", |route| route.labels.host.as_str());
+    let host = route.map_or("", |route| route.labels.host());
     let path = route.map(|route| identity(&(route.path.kind(), route.path.path()))).unwrap_or_default();
     let cluster = &targeted.config.snapshot.cluster(authz.cluster).name;
     let key = AuthKey::of(&[host.as_bytes(), &path, key, cluster.as_bytes(), &identity(&authz.check)]);
