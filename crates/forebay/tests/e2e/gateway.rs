@@ -11,7 +11,7 @@ use crate::commands::run;
 use crate::setup;
 
 /// A class, and a Gateway with these listeners.
-fn gateway(listeners: &str) -> String {
+pub(crate) fn gateway(listeners: &str) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: forebay}}\n\
          spec: {{controllerName: forebay.io/gateway-controller}}\n---\n\
@@ -20,10 +20,10 @@ fn gateway(listeners: &str) -> String {
     )
 }
 
-const HTTP: &str = "{name: http, port: 80, protocol: HTTP}";
+pub(crate) const HTTP: &str = "{name: http, port: 80, protocol: HTTP}";
 
 /// A route that is attached to the Gateway.
-fn route(kind: &str, spec: &str) -> String {
+pub(crate) fn route(kind: &str, spec: &str) -> String {
     format!(
         "apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: web}}\n\
          spec: {{parentRefs: [{{name: web}}], {spec}}}\n"

@@ -8,23 +8,15 @@ use testkit::{Authority, Connection, Ending, Forebay, Port, Setup, TlsClient, Tl
 
 use crate::commands::run;
 use crate::failures::awaits_fault;
-use crate::setup;
+use crate::{gateway, setup};
 
 const TERMINATED: &str = "{name: tls, port: 443, protocol: TLS, tls: {certificateRefs: [{name: pair}]}}";
 const PASSED: &str = "{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}";
 
-/// A Gateway with this listener, and a route of this kind to Service `web`.
-fn gateway(listener: &str, kind: &str) -> String {
+/// A route of this kind to Service `web`.
+fn route(kind: &str) -> String {
     let hostnames = if kind == "TLSRoute" { "hostnames: [outer.test], " } else { "" };
-    format!(
-        "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: forebay}}\n\
-         spec: {{controllerName: forebay.io/gateway-controller}}\n---\n\
-         apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: web}}\n\
-         spec: {{gatewayClassName: forebay, listeners: [{listener}]}}\n---\n\
-         apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata: {{name: web}}\n\
-         spec: {{parentRefs: [{{name: web}}], {hostnames}\
-         rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}\n"
-    )
+    gateway::route(kind, &format!("{hostnames}rules: [{{backendRefs: [{{name: web, port: 80}}]}}]"))
 }
 
 /// The policy of Service `web`: its endpoints are `inner.test`, by this authority.
@@ -43,7 +35,8 @@ fn serving(listener: &str, kind: &str, upstream: &Upstream, believed: &Authority
     setup()
         .manifest("pair.yaml", tls_secret("pair", &certificate))
         .manifest("web.yaml", service("web", &[upstream.address()]))
-        .manifest("gateway.yaml", gateway(listener, kind))
+        .manifest("gateway.yaml", gateway::gateway(listener))
+        .manifest("route.yaml", route(kind))
         .manifest("policy.yaml", policy(believed))
 }
 
@@ -146,7 +139,7 @@ fn a_policy_that_cannot_be_obeyed_closes_the_service() {
     forebay.await_log("its BackendTLSPolicy cannot be obeyed");
 
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["pair.yaml", "web.yaml", "gateway.yaml", "policy.yaml"] {
+    for name in ["pair.yaml", "web.yaml", "gateway.yaml", "route.yaml", "policy.yaml"] {
         std::fs::copy(forebay.manifests().join(name), folder.path().join(name)).expect("a copy");
     }
     let (code, stdout, _) = run(&["check", folder.path().to_str().expect("a path")]);

@@ -4,17 +4,8 @@
 use testkit::manifest::{service, tls_secret};
 use testkit::{Authority, Canned, GrpcReply, GrpcServer, H2Client, Setup, TlsClient};
 
+use crate::gateway::gateway;
 use crate::setup;
-
-/// A class, and a Gateway with this listener.
-fn gateway(listener: &str) -> String {
-    format!(
-        "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {{name: forebay}}\n\
-         spec: {{controllerName: forebay.io/gateway-controller}}\n---\n\
-         apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {{name: web}}\n\
-         spec: {{gatewayClassName: forebay, listeners: [{listener}]}}\n"
-    )
-}
 
 /// A route that leads to the Service of its name. `year` says how old it is.
 fn route(kind: &str, name: &str, year: u32, hostnames: &str, matches: &str) -> String {

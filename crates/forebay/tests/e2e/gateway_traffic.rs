@@ -7,19 +7,8 @@ use testkit::manifest::service;
 use testkit::{Canned, Forebay, Moody, Setup};
 
 use crate::commands::run;
+use crate::gateway::{HTTP, gateway};
 use crate::setup;
-
-const GATEWAY: &str = "\
-apiVersion: gateway.networking.k8s.io/v1
-kind: GatewayClass
-metadata: {name: forebay}
-spec: {controllerName: forebay.io/gateway-controller}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {name: web}
-spec: {gatewayClassName: forebay, listeners: [{name: http, port: 80, protocol: HTTP}]}
-";
 
 const FAILED: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\nno";
 
@@ -42,7 +31,7 @@ fn policy(spec: &str) -> String {
 fn serving(rules: &str, spec: &str, endpoints: &[SocketAddr]) -> Setup {
     setup()
         .manifest("web.yaml", service("web", endpoints))
-        .manifest("gateway.yaml", GATEWAY)
+        .manifest("gateway.yaml", gateway(HTTP))
         .manifest("route.yaml", route(rules))
         .manifest("policy.yaml", policy(spec))
 }
@@ -169,7 +158,7 @@ fn check_and_explain_name_policies() {
     let file = folder.path().join("web.yaml");
     let text = |spec: &str| {
         let web = service("web", &["127.0.0.1:9".parse().unwrap()]);
-        [GATEWAY, &route(TRIED_TWICE), &policy(spec), &web].join("---\n")
+        [gateway(HTTP), route(TRIED_TWICE), policy(spec), web].join("---\n")
     };
     std::fs::write(&file, text("retryConstraint: {budget: {percent: 101}}")).unwrap();
     let (code, stdout, _) = run(&["check", file.to_str().unwrap()]);
