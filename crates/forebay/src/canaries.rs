@@ -2,6 +2,7 @@
 //!
 //! Must not be in here: the judgement on a canary, which is `balance::rollout`'s.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,13 +14,13 @@ use control::status::{About, KeptState, Notice};
 use observe::CanaryFigures;
 use proxy::{KeptRun, RolloutNews, RolloutState, RolloutStatus, Rollouts, Stopped};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Time between two looks for news where there are canaries with steps.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The same where there are none.
-const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Time until a file that could not be written is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Notices that wait for the leader's Events.
 pub(crate) const NOTICES_MAX: usize = 100;
@@ -104,28 +105,25 @@ pub(crate) fn figures(rollouts: &Rollouts) -> Vec<CanaryFigures> {
 }
 
 /// Tells what happens with canaries, in the log and to the leader, and keeps their states in a file, if
-/// there is one. Runs for ever.
-pub(crate) async fn follow(rollouts: &Rollouts, notices: mpsc::Sender<Notice>, file: Option<&StateFile>) {
-    let mut written = None;
+/// there is one. Runs for ever. Where there is no canary, it waits for another configuration.
+pub(crate) async fn follow<T>(
+    rollouts: &Rollouts,
+    notices: mpsc::Sender<Notice>,
+    file: Option<&StateFile>,
+    mut applied: watch::Receiver<T>,
+) {
     loop {
+        applied.mark_unchanged();
         for (news, status) in rollouts.take_news() {
             tell(news, &status);
             // Only a leader publishes: at others the queue is full, and nobody waits for it.
             let _ = notices.try_send(notice(news, &status));
         }
-        let version = rollouts.version();
-        if let Some(file) = file
-            && written != Some(version)
-        {
-            match file.write(rollouts) {
-                Ok(()) => written = Some(version),
-                Err(error) => {
-                    tracing::warn!(file = %file.0.display(), %error, "the states of canaries cannot be written");
-                    tokio::time::sleep(IDLE_INTERVAL).await;
-                }
-            }
+        let is_kept = file.is_none_or(|file| file.keep(rollouts));
+        if is_kept && rollouts.is_empty() && applied.changed().await.is_ok() {
+            continue;
         }
-        tokio::time::sleep(if rollouts.is_empty() { IDLE_INTERVAL } else { LOOK_INTERVAL }).await;
+        tokio::time::sleep(if is_kept { LOOK_INTERVAL } else { RETRY_INTERVAL }).await;
     }
 }
 
@@ -229,8 +227,12 @@ impl Entry {
 // === The file ===
 
 /// The file with the states of canaries, of a process without a cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct StateFile(PathBuf);
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+    /// The version of the states that the file holds; none before the first write.
+    written: Cell<Option<u64>>,
+}
 
 impl StateFile {
     /// Opens the file that the options name, if they do.
@@ -250,24 +252,36 @@ impl StateFile {
             "" => Vec::new(),
             text => serde_json::from_str(text).with_context(what)?,
         };
-        let file = Self(path.to_owned());
+        let file = Self { path: path.to_owned(), written: Cell::default() };
         file.replace(&write(&entries)).with_context(what)?;
         rollouts.merge(entries.iter().filter_map(Entry::kept), now());
         Ok(file)
     }
 
-    fn write(&self, rollouts: &Rollouts) -> io::Result<()> {
+    /// Writes the states where they have changed. Returns whether the file holds them.
+    pub(crate) fn keep(&self, rollouts: &Rollouts) -> bool {
+        let version = Some(rollouts.version());
+        if self.written.get() == version {
+            return true;
+        }
         let entries: Vec<_> = rollouts.kept().iter().map(Entry::of).collect();
-        self.replace(&write(&entries))
+        match self.replace(&write(&entries)) {
+            Ok(()) => self.written.set(version),
+            Err(error) => {
+                let file = self.path.display();
+                tracing::warn!(%file, %error, "the states of canaries cannot be written");
+            }
+        }
+        self.written.get() == version
     }
 
     /// Puts another content in place of the present one, so that a reader finds one of the two.
     fn replace(&self, text: &str) -> io::Result<()> {
-        let mut name = self.0.file_name().unwrap_or_default().to_owned();
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
-        let next = self.0.with_file_name(name);
+        let next = self.path.with_file_name(name);
         fs::write(&next, format!("{text}\n"))?;
-        fs::rename(next, &self.0)
+        fs::rename(next, &self.path)
     }
 }
 

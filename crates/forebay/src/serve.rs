@@ -85,7 +85,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let upgrades = Upgrades::follow()?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
-    let bootstrap = Bootstrap::new(&options)?;
+    let mut bootstrap = Bootstrap::new(&options)?;
     let cluster = match options.manifests.as_slice() {
         [] if options.serve_files.is_none() => {
             Some(Connection::open(&options.cluster.api_server.address()).await?)
@@ -95,7 +95,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let (programmed, served) = watch::channel(None);
     let rollouts = Arc::clone(&bootstrap.proxy.rollouts);
     let health_news = Arc::clone(&bootstrap.proxy.health_news);
-    let canary_state = bootstrap.canary_state.clone();
+    let canary_state = bootstrap.canary_state.take();
     let recording = Arc::clone(&bootstrap.recording);
     let (notices, noticed) = mpsc::channel(canaries::NOTICES_MAX);
     let keeper = cluster.as_ref().map(|connection| {
@@ -126,7 +126,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let ending = tokio::select! {
         ended = control(options, cluster, acme.clone(), builder) => match ended? {},
         () = tell_programmed(applied.subscribe(), programmed, &acme, || begin(&handed)) => Ending::Told,
-        () = canaries::follow(&rollouts, notices.clone(), canary_state.as_ref()) => Ending::Told,
+        () = canaries::follow(&rollouts, notices.clone(), canary_state.as_ref(), applied.subscribe()) => Ending::Told,
         () = health_news::follow(&health_news, notices) => Ending::Told,
         () = hand_over(&server, &handed, upgrades) => Ending::HandedOver,
         () = worker_ended(&server, &ends) => Ending::WorkerEnded,
@@ -136,6 +136,8 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     };
     if ending != Ending::HandedOver {
         service_manager::tell_stopping();
+        // The file is the successor's where there is one.
+        canary_state.inspect(|file| _ = file.keep(&rollouts));
     }
     let why = ending.why();
     recording.notes.tell(record::kind::STOP, "", format!("{why}: requests in flight are finished"));

@@ -141,6 +141,8 @@ fn a_canary_goes_on_at_its_step_after_a_restart() {
     let forebay = pair.setup(steps, folder.path()).start();
     await_step(&forebay, 2);
     let began = status(&forebay)["beganSeconds"].as_f64().unwrap();
+    let kept = || std::fs::read_to_string(folder.path().join("canaries.json")).unwrap();
+    forebay.await_that("the run to be in the file", || kept().contains("default/next"));
     drop(forebay);
     let forebay = pair.setup(steps, folder.path()).start();
     let status = status(&forebay);
