@@ -1,4 +1,4 @@
-//! One request on a connection of its own, and its answer.
+//! One request on a connection of its own, and its answer; and requests for one host, one after the other.
 //!
 //! Must not be in here: load.
 
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::Value;
 
@@ -117,6 +117,46 @@ pub(crate) fn metric(admin: SocketAddr, name: &str) -> Result<Option<f64>> {
     Ok(samples
         .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
         .reduce(|sum, value| sum + value))
+}
+
+/// Asks one host, on one connection for as long as it is kept.
+pub(crate) struct Asker {
+    address: SocketAddr,
+    request: String,
+    stream: Option<TcpStream>,
+}
+
+impl Asker {
+    pub(crate) fn new(address: SocketAddr, host: &str) -> Asker {
+        Asker { address, request: format!("GET /0 HTTP/1.1\r\nHost: {host}\r\n\r\n"), stream: None }
+    }
+
+    /// The status of an answer.
+    pub(crate) fn status(&mut self) -> Result<u16> {
+        let mut stream = self.stream.take().map_or_else(|| self.connect(), Ok)?;
+        stream.write_all(self.request.as_bytes())?;
+        let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+        loop {
+            let length = stream.read(&mut piece)?;
+            ensure!(length > 0, "closed instead of an answer");
+            answer.extend_from_slice(&piece[..length]);
+            let text = String::from_utf8_lossy(&answer);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let head = head.to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.map_or(Ok(0), str::parse::<usize>)? {
+                self.stream = (!head.contains("connection: close")).then_some(stream);
+                return Ok(head.split(' ').nth(1).context("no status")?.parse()?);
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<TcpStream> {
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(READ_LIMIT))?;
+        Ok(stream)
+    }
 }
 
 #[cfg(test)]

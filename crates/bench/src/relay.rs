@@ -153,6 +153,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::thread;
 
+    use socket2::{Domain, Socket, Type};
+
     use super::*;
 
     const ANY_PORT: &str = "127.0.0.1:0";
@@ -200,8 +202,10 @@ mod tests {
 
     #[test]
     fn an_upstream_that_refuses_ends_the_client() {
-        let closed =
-            TcpListener::bind(ANY_PORT).and_then(|listener| listener.local_addr()).expect("a free port");
+        // The port is nobody else's while the socket lives.
+        let held = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        held.bind(&ANY_PORT.parse::<SocketAddr>().expect("an address").into()).expect("a free port");
+        let closed = held.local_addr().ok().and_then(|address| address.as_socket()).expect("it is bound");
         let relay = Relay::bind(ANY_PORT.parse().expect("an address"), closed).expect("a free port");
         let mut client = TcpStream::connect(relay.local_addr()).expect("the relay listens");
         assert!(matches!(client.read(&mut [0; 1]), Ok(0) | Err(_)));

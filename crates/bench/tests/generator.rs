@@ -11,6 +11,7 @@ use bench::generator::{
 };
 use bench::h2c::H2c;
 use bench::payload::{Counts, Payload};
+use socket2::{Domain, Socket, Type};
 
 const LONG: Duration = Duration::from_mins(1);
 const KILOBYTE: Expect = Expect { status: Status::Is(200), body_bytes: Some(1024) };
@@ -348,8 +349,10 @@ fn a_server_that_goes_away_is_counted_and_not_drowned() {
 
 #[test]
 fn a_closed_port_is_told_at_once() {
-    let closed =
-        TcpListener::bind(any_port()).and_then(|listener| listener.local_addr()).expect("a free port");
+    // The port is nobody else's while the socket lives.
+    let held = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    held.bind(&any_port().into()).expect("a free port");
+    let closed = held.local_addr().ok().and_then(|address| address.as_socket()).expect("it is bound");
     let plan = Plan { duration: LONG, connections: 4, ..Plan::new(closed, "/") };
     let error = generator::run(&plan).expect_err("nothing listens");
     assert!(matches!(error, GeneratorError::Unreachable { target, .. } if target == closed), "{error}");

@@ -254,8 +254,10 @@ fn a_closed_port_and_other_protocols_are_named() {
     let server = Server::start("hq-interop", Manner::Ordinary);
     let error = generator::run(&server.plan("/body/1", 1)).expect_err("no HTTP/3");
     assert!(matches!(error, GeneratorError::Handshake { .. }), "{error}");
-    let closed = UdpSocket::bind("127.0.0.1:0").expect("a free port").local_addr().expect("bound");
-    let plan = Plan { targets: vec![closed], ..server.plan("/body/1", 1) };
+    // A socket that has another peer gets none of these datagrams, and its port is nobody else's.
+    let closed = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    closed.connect("127.0.0.1:1").expect("a route to this machine");
+    let plan = Plan { targets: vec![closed.local_addr().expect("bound")], ..server.plan("/body/1", 1) };
     let error = generator::run(&plan).expect_err("nobody listens");
     assert!(matches!(error, GeneratorError::Unreachable { .. }), "{error}");
     let error = generator::run(&Plan { tls: None, ..plan }).expect_err("no TLS");

@@ -138,7 +138,7 @@ impl Request {
 
 fn read(body: &[u8], namespace: Option<&str>, is_new: bool) -> Question {
     let sourced = |mut object: Ingress| {
-        object.metadata.namespace = object.metadata.namespace.take().or(namespace.map(str::to_owned));
+        object.metadata.namespace = object.metadata.namespace.take().or(namespace.map(Box::from));
         Sourced { origin: Origin::default(), object }
     };
     let why = match call::<Ingress>(body) {
@@ -207,7 +207,7 @@ struct Head {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HeadSpec {
-    ingress_class_name: Option<String>,
+    ingress_class_name: Option<Box<str>>,
 }
 
 /// Keeps only the fields of the object that `T` names. The review is parsed several times, because that takes

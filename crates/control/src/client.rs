@@ -216,3 +216,17 @@ fn certificates(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         read.map_err(|error| error.to_string())?.into_iter().map(|der| der.to_vec()).collect();
     if certificates.is_empty() { Err("holds no certificate".to_owned()) } else { Ok(certificates) }
 }
+
+/// The text of an error and its causes, without the causes that the text already contains.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let told = error.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -255,7 +255,7 @@ pub async fn run_cluster(
 ) -> Infallible {
     options.judges_endpoints = true;
     let kept = cluster.state_dir.as_deref().map(DiskCache::new);
-    let source = Cluster::new(connection, cluster.scope, &options);
+    let source = Cluster::sharing(connection, cluster.scope, &options, cluster.relay.as_ref());
     let source = Source::Cluster(Box::new(ClusterSource::new(source, kept)));
     Driver::new(options, source, Pace::CLUSTER, SystemResolver::new(), publisher).run().await
 }

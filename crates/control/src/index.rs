@@ -4,7 +4,7 @@
 
 mod gateway_api;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -54,6 +54,9 @@ impl Index {
             .filter_map(|object| index.add(object).err())
             .map(|problem| *problem)
             .collect();
+        index.ingresses.objects.shrink_to_fit();
+        index.services.objects.shrink_to_fit();
+        index.slices.objects.shrink_to_fit();
         (index, problems)
     }
 
@@ -170,15 +173,24 @@ impl Index {
 pub struct Store<T: Resource> {
     objects: IndexSet<ByName<T>, FixedState>,
     version: Version,
+    /// The places of the last changes in the order of the objects, the oldest change first.
+    changed: VecDeque<u32>,
 }
+
+/// The number of changes whose places a [`Store`] knows.
+const CHANGES_KNOWN: usize = 1024;
 
 /// A state of a [`Store`]: another one after each change. Two stores never have the same one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Version(Arc<()>);
+pub(crate) struct Version {
+    store: Arc<()>,
+    /// The number of changes since the store was made.
+    changes: u64,
+}
 
 impl PartialEq for Version {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.store, &other.store) && self.changes == other.changes
     }
 }
 
@@ -188,7 +200,7 @@ struct ByName<T>(Arc<Sourced<T>>);
 
 impl<T: Resource> Default for Store<T> {
     fn default() -> Self {
-        Self { objects: IndexSet::default(), version: Version::default() }
+        Self { objects: IndexSet::default(), version: Version::default(), changed: VecDeque::new() }
     }
 }
 
@@ -213,9 +225,46 @@ impl<T: Resource> Store<T> {
         self.objects.iter().map(|ByName(object)| object)
     }
 
+    /// The place of an object in the order; none for an object that is not in the store.
+    pub(crate) fn place(&self, object: &Arc<Sourced<T>>) -> Option<usize> {
+        self.objects.get_index_of(&ByName(Arc::clone(object)))
+    }
+
     /// The version of the objects: while it is the same, so are they.
     pub(crate) fn version(&self) -> &Version {
         &self.version
+    }
+
+    /// The number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// The object at a place in the order; none beyond the end.
+    pub(crate) fn at(&self, place: usize) -> Option<&Arc<Sourced<T>>> {
+        self.objects.get_index(place).map(|ByName(object)| object)
+    }
+
+    /// The places at which objects may differ from those of an earlier version, in ascending order. None for
+    /// a version of another store, and after too many changes.
+    pub(crate) fn changed_since(&self, version: &Version) -> Option<Vec<usize>> {
+        if !Arc::ptr_eq(&self.version.store, &version.store) {
+            return None;
+        }
+        let count = usize::try_from(self.version.changes.checked_sub(version.changes)?).ok()?;
+        let first = self.changed.len().checked_sub(count)?;
+        let mut places: Vec<_> = self.changed.range(first..).map(|&place| place as usize).collect();
+        places.sort_unstable();
+        places.dedup();
+        Some(places)
+    }
+
+    fn note_change(&mut self, place: usize) {
+        self.version.changes += 1;
+        if self.changed.len() == CHANGES_KNOWN {
+            self.changed.pop_front();
+        }
+        self.changed.push_back(place as u32);
     }
 
     fn add(&mut self, object: &Arc<Sourced<T>>) -> Result<(), Box<Problem>> {
@@ -223,15 +272,16 @@ impl<T: Resource> Store<T> {
         if let Some(ByName(first)) = self.objects.get(&object) {
             return Err(Box::new(duplicate(first, &object.0)));
         }
-        self.version = Version::default();
-        self.objects.insert(object);
+        let (place, _) = self.objects.insert_full(object);
+        self.note_change(place);
         Ok(())
     }
 
     /// Adds an object, or replaces the object with the same name and returns the old one.
     fn apply(&mut self, object: &Arc<Sourced<T>>) -> Option<Arc<Sourced<T>>> {
-        self.version = Version::default();
-        self.objects.replace(ByName(Arc::clone(object))).map(|ByName(old)| old)
+        let (place, old) = self.objects.replace_full(ByName(Arc::clone(object)));
+        self.note_change(place);
+        old.map(|ByName(old)| old)
     }
 
     /// Adds or replaces an object as [`apply`](Self::apply) does, but returns whether it differs from the old
@@ -250,8 +300,9 @@ impl<T: Resource> Store<T> {
     }
 
     fn remove(&mut self, name: &NsName) -> Option<Arc<Sourced<T>>> {
-        let ByName(object) = self.objects.swap_take(name)?;
-        self.version = Version::default();
+        // The last object takes the place of the removed one.
+        let (place, ByName(object)) = self.objects.swap_remove_full(name)?;
+        self.note_change(place);
         Some(object)
     }
 }
@@ -290,11 +341,12 @@ fn duplicate<T: Resource>(first: &Sourced<T>, second: &Sourced<T>) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::{Metadata, Origin};
+    use crate::objects::{Map, Metadata, Origin};
 
     fn slice(name: &str, service: &str) -> Object {
-        let mut metadata = Metadata { name: name.to_owned(), ..Metadata::default() };
-        metadata.labels.insert("kubernetes.io/service-name", service.to_owned());
+        let mut labels = Map::default();
+        labels.insert("kubernetes.io/service-name", service.to_owned());
+        let metadata = Metadata::labelled(name.into(), labels);
         let object = EndpointSlice { metadata, address_type: None, endpoints: Vec::new(), ports: Vec::new() };
         Object::EndpointSlice(Arc::new(Sourced { origin: Origin::default(), object }))
     }
@@ -302,6 +354,26 @@ mod tests {
     fn names(index: &Index, service: &str) -> Vec<String> {
         let service = NsName::new("default", service);
         index.slices_of(&service).iter().map(|slice| slice.name().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_version_differs_in_the_places_of_the_changes_since() {
+        let mut index = Index::default();
+        for name in ["a", "b", "c", "d"] {
+            index.apply(&slice(name, "web"));
+        }
+        let (first, others) = (index.slices.version().clone(), Index::default());
+        assert_eq!(index.slices.changed_since(&first), Some(Vec::new()));
+        index.apply(&slice("d", "api"));
+        index.remove(EndpointSlice::KIND, &NsName::new("default", "b"));
+        index.apply(&slice("e", "web"));
+        assert_eq!(index.slices.changed_since(&first), Some(vec![1, 3]));
+        assert_eq!(index.slices.at(1).map(|slice| slice.name()), Some("d"), "it has taken the place of b");
+        assert_eq!(others.slices.changed_since(&first), None, "a version of another store");
+        for round in 0..CHANGES_KNOWN {
+            index.apply(&slice("a", &format!("s{round}")));
+        }
+        assert_eq!(index.slices.changed_since(&first), None, "too many changes");
     }
 
     #[test]

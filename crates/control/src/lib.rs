@@ -30,6 +30,7 @@ pub mod outcome;
 pub mod problem;
 pub mod providers;
 mod reach;
+pub mod relay;
 pub mod report;
 pub mod resolve;
 mod reviews;

@@ -204,7 +204,7 @@ impl SourceLocation {
         let origin = &object.origin;
         Self {
             object: object.reference(),
-            uid: object.metadata().uid.clone(),
+            uid: object.metadata().uid().map(str::to_owned),
             file: origin.file.clone(),
             line: origin.file.as_ref().map(|_| origin.line),
             ingress: None,

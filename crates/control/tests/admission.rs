@@ -1,13 +1,14 @@
 //! Reviews in, verdicts out: the refused Ingresses, with the message and the warnings for their authors.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::admission::{self, REVIEW_BYTES_MAX};
 use control::index::Index;
 use control::source::files::Files;
 use control::{NsName, Options};
 use proptest::prelude::*;
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 /// The stored objects: an old Ingress has `taken.test/`, a young one has `young.test/`.
@@ -427,6 +428,11 @@ fn what_is_no_review_is_told_so() {
     assert!(told(&vec![b' '; REVIEW_BYTES_MAX + 1]).contains("longer than 4194304 bytes"));
 }
 
+/// The CPU time of this thread, which judges: other work of the machine is none of it.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("it is past its beginning")
+}
+
 /// The API server waits at most ten seconds, and reviews are judged one after the other.
 #[test]
 fn the_largest_object_is_judged_in_time() {
@@ -439,10 +445,11 @@ fn the_largest_object_is_judged_in_time() {
     object["spec"]["rules"][0]["http"]["paths"] = (0..12_000).map(path).collect();
     let body = review("UPDATE", &object).to_string();
     assert!(body.len() > 1 << 20 && body.len() < REVIEW_BYTES_MAX);
-    let begin = Instant::now();
+    let before = cpu_time();
     let answer = court.answer(body.as_bytes()).unwrap();
+    let took = cpu_time().saturating_sub(before);
     assert_eq!(answer["response"]["allowed"], true);
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 /// Kubernetes allows 256 KiB of annotations.
@@ -453,11 +460,12 @@ fn many_unknown_annotations_are_judged_in_time() {
         |number: usize| format!("nginx.ingress.kubernetes.io/proxy-{number:05}-{}", "timeout".repeat(7));
     let annotations: serde_json::Map<_, _> =
         (0..2_900).map(|number| (name(number), Value::from("1"))).collect();
-    let begin = Instant::now();
+    let before = cpu_time();
     let (refusal, warnings) = court.judge("UPDATE", &annotated(annotations.into()));
+    let took = cpu_time().saturating_sub(before);
     assert_eq!(refusal, None);
     assert!(warnings.last().unwrap().ends_with(" more"), "{warnings:?}");
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 #[test]

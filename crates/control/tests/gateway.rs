@@ -148,7 +148,7 @@ fn describe_route(text: &mut String, route: &Route, model: &Model) {
         describe_access(text, access);
     }
     let Action::Forward(forward) = &route.action else { return };
-    if let Some(bytes) = forward.body_bytes_max {
+    if let Some(bytes) = forward.body_bytes_max.bytes() {
         writeln!(text, "      bodies of {bytes} bytes at most").unwrap();
     }
     if let Some(cache) = &forward.cache {

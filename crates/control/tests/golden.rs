@@ -24,11 +24,7 @@ use control::resolve::Resolved;
 use control::source::files::Files;
 use control::translate::translate;
 use control::{Firewalls, Options, Problem, Severity, Translation, load_at};
-use model::overload::Priority;
-use model::{
-    Action, Backends, Cluster, ClusterId, Forward, Host, Model, RetryPolicy, Route, Timeouts, Transfer,
-    to_json,
-};
+use model::{Action, Backends, Cluster, ClusterId, Forward, Host, Model, Route, Transfer, to_json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -324,7 +320,7 @@ fn write_host(text: &mut String, host: &Host, model: &Model) {
     if host.routes.is_empty() {
         write!(text, "\n{} without routes\n", host.name).unwrap();
     }
-    let plain = Host { aliases: Vec::new(), tls: Arc::default(), ..host.clone() };
+    let plain = Host { aliases: model::Rare::default(), tls: Arc::default(), ..host.clone() };
     write_changes(text, &host.name.to_string(), [&plain, host], model);
     for route in &host.routes {
         write_changes(text, &format!("{} {:?}", host.name, route.path), [&plain_route(route), route], model);
@@ -335,23 +331,15 @@ fn write_host(text: &mut String, host: &Host, model: &Model) {
 fn plain_route(route: &Route) -> Route {
     let action = match &route.action {
         Action::Forward(forward) => Action::Forward(Forward {
-            backends: backends(route).next().map_or_else(|| forward.backends.clone(), Backends::One),
-            timeouts: Timeouts::default().into(),
-            retry: RetryPolicy::default().into(),
-            body_bytes_max: Some(1 << 20),
-            connection_header: None,
-            sets_affinity_cookie: false,
-            head: None,
+            body_bytes_max: Some(1 << 20).into(),
             transfer: Transfer {
                 request_buffer_bytes: Some(8 << 10),
                 response_head_bytes_max: 4 << 10,
                 ..Transfer::default()
             }
             .into(),
-            cache: None,
             overload: Some(Arc::default()),
-            priority: Priority::default(),
-            fallback: None,
+            ..Forward::to(backends(route).next().map_or_else(|| forward.backends.clone(), Backends::One))
         }),
         Action::Files(_) => Action::Files(Box::default()),
         Action::Respond(_) | Action::NotFound => route.action.clone(),

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use control::acme::{Acme, Report};
+use control::relay::Relay;
 use control::{Condition, Providers};
 use http::request::Parts;
 use http_body_util::{BodyExt, Full, Limited};
@@ -38,6 +39,7 @@ use crate::doctor::serving::Findings;
 use crate::explain::{self, Objects, Question};
 use crate::instance_status::InstanceStatus;
 use crate::past::answer::Readers;
+use crate::relay::{self, RelayStatus};
 use crate::server::{self, ConnectionSlot, Connections};
 use crate::{allocator, canaries, configuration, machine, version};
 pub(crate) use access::Access;
@@ -54,6 +56,8 @@ pub(crate) struct Admin {
     pub(crate) providers: OnceLock<Providers>,
     /// The certificates that are obtained; set when the configuration begins to be read.
     pub(crate) acme: OnceLock<Acme>,
+    /// The watches that replicas share; set when the cluster begins to be followed.
+    pub(crate) relay: OnceLock<Relay>,
     /// The condition of the watches on a cluster.
     pub(crate) condition: Mutex<Condition>,
     /// The latest findings of the doctor's checks.
@@ -324,6 +328,7 @@ impl Admin {
         status.set_findings(&self.findings.all());
         status.canaries =
             self.observer.get().map(|observer| canaries::status(observer.rollouts())).unwrap_or_default();
+        status.shared_watch = self.relay.get().map(RelayStatus::of);
         status.acme = self.acme.get().map(Acme::report).filter(|report| !report.directories.is_empty());
         status
     }
@@ -460,6 +465,9 @@ impl Admin {
         }
         if let Some(observer) = self.observer.get() {
             self.registry.set_canaries(canaries::figures(observer.rollouts()));
+        }
+        if let Some(relay) = self.relay.get() {
+            self.registry.set_relay(relay::figures(relay));
         }
         let report = self.acme.get().map(Acme::report).filter(|report| !report.directories.is_empty());
         self.registry.set_obtained_certificates(report.iter().flat_map(Report::counts));

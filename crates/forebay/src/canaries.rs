@@ -114,12 +114,14 @@ pub(crate) async fn follow<T>(
 ) {
     loop {
         applied.mark_unchanged();
-        for (news, status) in rollouts.take_news() {
+        let news = rollouts.take_news();
+        // Before it is told: a stop that the log has outlives the process.
+        let is_kept = file.is_none_or(|file| file.keep(rollouts));
+        for (news, status) in news {
             tell(news, &status);
             // Only a leader publishes: at others the queue is full, and nobody waits for it.
             let _ = notices.try_send(notice(news, &status));
         }
-        let is_kept = file.is_none_or(|file| file.keep(rollouts));
         if is_kept && rollouts.is_empty() && applied.changed().await.is_ok() {
             continue;
         }

@@ -4,6 +4,7 @@
 mod abuse;
 mod acme;
 mod cache;
+mod cluster;
 mod console;
 mod convert;
 mod geoip;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 use control::old_version::OldVersion;
-use control::{EndpointOverride, NsName, Scope, Unenforced};
+use control::{EndpointOverride, NsName, Unenforced};
 use ipnet::IpNet;
 
 use crate::log_output::AuditLog;
@@ -32,6 +33,7 @@ use crate::{bench, demo, doctor, past, version};
 pub(crate) use abuse::{Abuse, AbuseCommand, Release};
 pub(crate) use acme::AcmeArgs;
 pub(crate) use cache::{Asking, Cache, CacheCommand, Purge};
+pub(crate) use cluster::{ApiServer, Cluster};
 pub(crate) use console::ConsoleSignIn;
 pub(crate) use convert::{Convert, ConvertCommand, ConvertIngress, ObjectForm};
 pub(crate) use geoip::Geoip;
@@ -345,41 +347,6 @@ pub(crate) struct Webhook {
     pub(crate) validating_webhook_key: String,
 }
 
-/// The API server, and the selection of its objects.
-#[derive(Args, Debug)]
-pub(crate) struct ApiServer {
-    /// Kubeconfig file [default: for `serve` the service account of the Pod that this runs in, for other
-    /// commands what the variable KUBECONFIG names].
-    #[arg(long, value_name = "PATH")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// URL of the API server; overrides the kubeconfig's.
-    #[arg(long, value_name = "URL")]
-    pub(crate) apiserver_host: Option<String>,
-    /// PEM file with the authorities of the API server's certificate.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) certificate_authority: Option<PathBuf>,
-    /// Namespace whose objects are served [default: all].
-    #[arg(long, value_name = "NAMESPACE", default_value = "", conflicts_with = "watch_namespace_selector")]
-    pub(crate) watch_namespace: String,
-    /// Labels of the namespaces whose Ingresses are served.
-    #[arg(long, value_name = "SELECTOR", default_value = "")]
-    pub(crate) watch_namespace_selector: String,
-}
-
-/// The cluster whose objects are served where there are no --manifests.
-#[derive(Args, Debug)]
-pub(crate) struct Cluster {
-    #[command(flatten)]
-    pub(crate) api_server: ApiServer,
-    /// Prefer endpoints of this node or of its zone, by the hints of EndpointSlices.
-    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
-    pub(crate) enable_topology_aware_routing: bool,
-    /// Folder for a copy of the objects, with certificates and keys, which is served if the API server is
-    /// away at the start.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) state_dir: Option<PathBuf>,
-}
-
 #[derive(Args, Debug)]
 #[expect(clippy::struct_field_names, reason = "fields are named as the flags are")]
 pub(crate) struct Metrics {
@@ -549,30 +516,6 @@ impl Reading {
             geoip: self.geoip.sources(),
             ..control::Options::default()
         })
-    }
-}
-
-impl ApiServer {
-    pub(crate) fn address(&self) -> control::ClusterAddress {
-        control::ClusterAddress {
-            kubeconfig: self.kubeconfig.clone(),
-            apiserver_host: self.apiserver_host.clone(),
-            certificate_authority: self.certificate_authority.clone(),
-        }
-    }
-
-    pub(crate) fn scope(&self) -> Scope {
-        match (self.watch_namespace.as_str(), self.watch_namespace_selector.as_str()) {
-            ("", "") => Scope::All,
-            ("", selector) => Scope::Selector(selector.to_owned()),
-            (namespace, _) => Scope::Namespace(namespace.to_owned()),
-        }
-    }
-}
-
-impl Cluster {
-    pub(crate) fn options(&self) -> control::ClusterOptions {
-        control::ClusterOptions { scope: self.api_server.scope(), state_dir: self.state_dir.clone() }
     }
 }
 

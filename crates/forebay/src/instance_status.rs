@@ -10,6 +10,7 @@ use model::log::Output;
 use serde::{Deserialize, Serialize};
 
 use crate::canaries::CanaryStatus;
+use crate::relay::RelayStatus;
 use crate::rule_sets::RuleSets;
 
 /// Most problems that are listed, the worst first.
@@ -43,6 +44,9 @@ pub(crate) struct InstanceStatus {
     pub(crate) canaries: Vec<CanaryStatus>,
     /// None before there is a configuration.
     pub(crate) access_log: Option<AccessLog>,
+    /// The watch that replicas share; none where each watches by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) shared_watch: Option<RelayStatus>,
     /// The certificates that are obtained; none where none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) acme: Option<Report>,

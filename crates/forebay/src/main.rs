@@ -34,6 +34,7 @@ mod past;
 mod payload;
 mod query;
 mod recorder;
+mod relay;
 mod replicas;
 mod rule_sets;
 mod serve;

@@ -46,7 +46,8 @@ pub(crate) fn console_keys(options: &cli::Reading) -> anyhow::Result<Option<Keys
     Keys::new([(CURRENT, key)].into_iter()).map(Some).map_err(anyhow::Error::msg)
 }
 
-fn read(options: &cli::Reading) -> anyhow::Result<Option<Vec<u8>>> {
+/// The secret that all replicas share; none if there is none.
+pub(crate) fn read(options: &cli::Reading) -> anyhow::Result<Option<Vec<u8>>> {
     let Some(path) = &options.replicas_secret else { return Ok(None) };
     let what = || format!("--replicas-secret {}", path.display());
     let bytes = fs::read(path).with_context(what)?;

@@ -43,8 +43,8 @@ use crate::past::answer::Readers;
 use crate::recorder::Recording;
 use crate::successor::{self, ChosenPort, Successor, Upgrades};
 use crate::{
-    fallback_certificate, guard, health_news, limit_redis, log_output, machine, replicas, service_manager,
-    trouble, webhook,
+    fallback_certificate, guard, health_news, limit_redis, log_output, machine, relay, replicas,
+    service_manager, trouble, webhook,
 };
 use ending::Ending;
 use metrics::metrics_options;
@@ -86,12 +86,7 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     let upgrades = Upgrades::follow()?;
     let grace = Duration::from_secs(options.shutdown_grace_period);
     let mut bootstrap = Bootstrap::new(&options)?;
-    let cluster = match options.manifests.as_slice() {
-        [] if options.serve_files.is_none() => {
-            Some(Connection::open(&options.cluster.api_server.address()).await?)
-        }
-        _ => None,
-    };
+    let cluster = connected(&options).await?;
     let (programmed, served) = watch::channel(None);
     let rollouts = Arc::clone(&bootstrap.proxy.rollouts);
     let health_news = Arc::clone(&bootstrap.proxy.health_news);
@@ -152,14 +147,24 @@ async fn serve(options: cli::Serve) -> anyhow::Result<ExitCode> {
     std::process::exit(ending.code());
 }
 
+/// The connection to the cluster that is followed; none where files are.
+async fn connected(options: &cli::Serve) -> anyhow::Result<Option<Connection>> {
+    match options.manifests.as_slice() {
+        [] if options.serve_files.is_none() => {
+            Ok(Some(Connection::open(&options.cluster.api_server.address()).await?))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Waits until a worker has ended by a fault.
-async fn worker_ended(server: &RefCell<Option<Server>>, ends: &WorkerEnds) {
+fn worker_ended(server: &RefCell<Option<Server>>, ends: &WorkerEnds) -> impl Future<Output = ()> {
     let ended = ending::worker_ended(ends, || server.borrow().is_some());
     #[cfg(debug_assertions)]
     let ended = ending::with_panics_on_signal(ended, || {
         server.borrow().iter().for_each(|server| server.proxy.panic_worker(0));
     });
-    ended.await;
+    ended
 }
 
 /// Ends what writes objects, and the proxy.
@@ -237,6 +242,10 @@ async fn control(
     let mut given = options.reading;
     given.replicas_service = given.replicas_service.or(options.status.publish_service);
     let session_secret = replicas::session_secret(&given)?;
+    let relay = cluster.as_ref().map(|_| relay::start(&options.cluster, &given)).transpose()?.flatten();
+    if let Some(relay) = &relay {
+        let _ = builder.bootstrap.admin.relay.set(relay.clone());
+    }
     let mut reading = given.into_options(options.manifests)?;
     reading.watch_namespace = options.cluster.api_server.scope().only_namespace();
     reading.session_secret = session_secret;
@@ -247,6 +256,9 @@ async fn control(
     let webhook = options.webhook.validating_webhook.rsplit_once(':');
     let webhook = webhook.and_then(|(_, port)| port.parse().ok());
     reading.reserved_ports.extend(webhook.map(|port| (port, "--validating-webhook")));
+    reading
+        .reserved_ports
+        .extend(relay.iter().map(|relay| (relay.address().port(), "--replicas-watch-port")));
     // Given as 0, it is some other by now.
     reading.reserved_ports.push((builder.bootstrap.admin.address.port(), "--healthz-port"));
     reading.providers = builder.bootstrap.providers.clone();
@@ -265,7 +277,7 @@ async fn control(
     if options.cluster.enable_topology_aware_routing {
         find_place(&connection, node, &mut reading).await;
     }
-    match Box::pin(control::run_cluster(&connection, options.cluster.options(), reading, builder)).await {}
+    match Box::pin(control::run_cluster(&connection, options.cluster.options(relay), reading, builder)).await {}
 }
 
 /// Finds the node and the zone whose endpoints are preferred, as far as flags do not name them.
@@ -378,7 +390,6 @@ impl Publisher for ServerBuilder {
 
 impl Bootstrap {
     fn new(options: &cli::Serve) -> anyhow::Result<Self> {
-        let admin_address = admin_address(options)?;
         check_sources(options)?;
         let audit_log = audit_log(options)?;
         let workers = machine::worker_cpus(options.workers)?;
@@ -386,7 +397,7 @@ impl Bootstrap {
         let registry = Registry::new(metrics_options(&options.metrics, &options.reading));
         let rollouts = canaries::begin(options.keeps_canaries());
         let handed = Arc::new(service_manager::handed_sockets()?);
-        let listener = admin_listener(admin_address, &handed)?;
+        let listener = admin_listener(admin_address(options)?, &handed)?;
         let findings = Arc::<Findings>::default();
         let recording = recording(options, &registry, &findings)?;
         let readers = Arc::new(Readers::new(Arc::clone(&recording.recorder)));
@@ -400,6 +411,7 @@ impl Bootstrap {
             observer: OnceLock::new(),
             providers: OnceLock::new(),
             acme: OnceLock::new(),
+            relay: OnceLock::new(),
             condition: Mutex::default(),
             findings,
             readers,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    Canary, ClusterId, CrossOrigin, DirectResponse, HeaderChanges, Mirror, RequestRedirect, UrlRewrite,
+    Canary, ClusterId, CrossOrigin, DirectResponse, HeaderChanges, Mirror, Rare, RequestRedirect, UrlRewrite,
 };
 
 /// Where the requests of a route go.
@@ -24,7 +24,7 @@ pub enum Backends {
 
 /// Several backends, at least one of which has a weight above zero.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Split(Box<[Backend]>);
+pub struct Split(Rare<Backend>);
 
 /// One of several places where requests go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::template::Template;
 use crate::{
-    Cors, CrossOrigin, Expression, HeaderChanges, HostName, Maintenance, RequestRedirect, UrlRewrite,
+    Cors, CrossOrigin, Expression, HeaderChanges, HostName, Maintenance, Rare, RequestRedirect, UrlRewrite,
 };
 
 /// An action on a request before it is forwarded. A filter may answer the request instead.
@@ -48,7 +48,7 @@ pub enum ResponseFilter {
 
 /// The filters of a route for one direction, in the order in which they run. At most one of each kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Filters<F>(Box<[F]>);
+pub struct Filters<F>(Rare<F>);
 
 /// The filters for requests.
 pub type RequestFilters = Filters<RequestFilter>;
@@ -89,7 +89,7 @@ impl<F: Ordered> Filters<F> {
 
 impl<F> Default for Filters<F> {
     fn default() -> Self {
-        Self(Box::default())
+        Self(Rare::default())
     }
 }
 

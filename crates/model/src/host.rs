@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::{Alias, HostName, HostTls, Route};
+use crate::{Alias, HostName, HostTls, Rare, Route};
 
 /// A host name with the routes that are served there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -11,7 +11,7 @@ pub struct Host {
     /// The name or pattern of names that leads here.
     pub name: HostName,
     /// Further names that lead here, unless another host has them as its name.
-    pub aliases: Vec<Alias>,
+    pub aliases: Rare<Alias>,
     /// TLS settings of the host. The same allocation for as long as they stay the same.
     pub tls: Arc<HostTls>,
     /// Routes in the order of their age; of two with an equal [`PathMatch`](crate::PathMatch) and equal

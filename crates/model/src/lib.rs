@@ -53,6 +53,7 @@ pub mod overload;
 mod path_change;
 mod pattern;
 mod processor;
+mod rare;
 mod replacements;
 mod replicas;
 mod request_quota;
@@ -122,14 +123,15 @@ pub use overload::Overload;
 pub use path_change::{PathChange, RequestRedirect, Scheme, UrlRewrite};
 pub use pattern::{InvalidPattern, Pattern};
 pub use processor::{ProcessedBody, ProcessedParts, Processor, ProcessorPolicy};
+pub use rare::Rare;
 pub use replacements::{Replacement, Replacements};
 pub use replicas::Replicas;
 pub use request_quota::{QuotaWindow, RequestQuota};
 pub use retry_constraint::RetryConstraint;
 pub use rollout::{Rollout, RolloutShare, RolloutStep, RolloutStop};
 pub use route::{
-    Action, ConnectionHeader, Forward, InvalidPath, PathKind, PathMatch, RetryOn, RetryPolicy, Route,
-    SlashRedirect, Timeouts, UpstreamHead,
+    Action, BodyLimit, ConnectionHeader, Forward, InvalidPath, PathKind, PathMatch, RetryOn, RetryPolicy,
+    Route, SlashRedirect, Timeouts, UpstreamHead,
 };
 pub use script::{
     AddedHeader, AfterRewrite, Block, Check, Expires, Headers, HostScript, Pass, PassRoute, PassTarget,
@@ -189,7 +191,7 @@ mod tests {
         let list = |name: &str| -> HostList {
             let name = HostName::parse(name).unwrap();
             let host =
-                Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new(), wider: None };
+                Host { name, aliases: Rare::default(), tls: Arc::default(), routes: Vec::new(), wider: None };
             Arc::new(vec![Arc::new(host)].into())
         };
         let (shared, own) = (list("a.test"), list("b.test"));

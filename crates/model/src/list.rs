@@ -53,19 +53,26 @@ impl<T> List<T> {
     /// The items of the parts that another list does not have as the same allocation: the changed ones, and
     /// their neighbours.
     pub fn unlike<'l>(&'l self, other: &Self) -> impl Iterator<Item = &'l T> + use<'l, T> {
-        let shared: HashSet<_> = other.parts.iter().map(Arc::as_ptr).collect();
-        let own = self.parts.iter().filter(move |part| !shared.contains(&Arc::as_ptr(part)));
+        let Middle { begin, own, others } = Middle::of(&self.parts, &other.parts);
+        let shared: HashSet<_> = other.parts[begin..others].iter().map(Arc::as_ptr).collect();
+        let own = self.parts[begin..own].iter().filter(move |part| !shared.contains(&Arc::as_ptr(part)));
         own.flat_map(|part| part.iter())
     }
 
     /// A value for the items of each part. Parts that `before` has too keep the values in `known`, which this
     /// function has made of `before`.
     pub fn of_parts<V: Clone>(&self, before: &Self, known: &[V], mut make: impl FnMut(&[T]) -> V) -> Vec<V> {
-        let known: HashMap<_, _> = before.parts.iter().map(Arc::as_ptr).zip(known).collect();
+        let Middle { begin, own, others } = Middle::of(&self.parts, &before.parts);
+        let of_middle: HashMap<_, _> =
+            before.parts[begin..others].iter().map(Arc::as_ptr).zip(&known[begin..others]).collect();
         let value = |part: &Arc<Vec<T>>| {
-            known.get(&Arc::as_ptr(part)).map_or_else(|| make(part), |&value| value.clone())
+            of_middle.get(&Arc::as_ptr(part)).map_or_else(|| make(part), |&value| value.clone())
         };
-        self.parts.iter().map(value).collect()
+        let mut values = Vec::with_capacity(self.parts.len());
+        values.extend_from_slice(&known[..begin]);
+        values.extend(self.parts[begin..own].iter().map(value));
+        values.extend_from_slice(&known[others..]);
+        values
     }
 
     /// The list of a value for each item. Parts that `before` has too keep the values in `known`, which this
@@ -86,6 +93,27 @@ impl<T> List<T> {
             rest -= part.len();
         }
         (self.parts.len(), rest)
+    }
+}
+
+/// The parts of two lists between those that both have in the same place, counted from the beginning or from
+/// the end. After a change these are few.
+struct Middle {
+    /// The number of parts that both have at the beginning.
+    begin: usize,
+    /// The end in the one list.
+    own: usize,
+    /// The end in the other one.
+    others: usize,
+}
+
+impl Middle {
+    fn of<T>(own: &[Arc<T>], others: &[Arc<T>]) -> Self {
+        let is_same = |pair: &(&Arc<T>, &Arc<T>)| Arc::ptr_eq(pair.0, pair.1);
+        let begin = own.iter().zip(others).take_while(is_same).count();
+        let rests = own[begin..].iter().rev().zip(others[begin..].iter().rev());
+        let end = rests.take_while(is_same).count();
+        Self { begin, own: own.len() - end, others: others.len() - end }
     }
 }
 
@@ -153,6 +181,15 @@ impl<T: Clone> List<T> {
             rest = others;
         }
         Self { parts, len: items.len() }
+    }
+}
+
+impl<T> List<Arc<T>> {
+    /// The items that another list does not have as the same allocation.
+    pub fn new_items<'l>(&'l self, other: &Self) -> impl Iterator<Item = &'l Arc<T>> + use<'l, T> {
+        let mut known: Vec<_> = other.unlike(self).map(Arc::as_ptr).collect();
+        known.sort_unstable();
+        self.unlike(other).filter(move |item| known.binary_search(&Arc::as_ptr(item)).is_err())
     }
 }
 
@@ -303,6 +340,18 @@ mod tests {
                 prop_assert!(list == plain.iter().copied().map(Arc::new).collect());
             }
         }
+    }
+
+    #[test]
+    fn new_items_are_those_of_other_allocations() {
+        let before: List<Arc<u32>> = (0..1000).map(Arc::new).collect();
+        let mut now = before.clone();
+        now.replace(300, Arc::new(300));
+        now.remove(7);
+        now.insert(600, Arc::new(5000));
+        let new = |list: &List<Arc<u32>>, other| list.new_items(other).map(|item| **item).collect::<Vec<_>>();
+        assert_eq!((new(&now, &before), new(&before, &now)), (vec![300, 5000], vec![7, 300]));
+        assert_eq!(new(&now, &now), [0; 0]);
     }
 
     #[test]

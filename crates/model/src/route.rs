@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::overload::Priority;
 use crate::template::Template;
@@ -230,8 +230,8 @@ pub struct Forward {
     pub timeouts: Shared<Timeouts>,
     /// When another try is made.
     pub retry: Shared<RetryPolicy>,
-    /// Longest request body in bytes; none for no limit.
-    pub body_bytes_max: Option<u64>,
+    /// Longest request body.
+    pub body_bytes_max: BodyLimit,
     /// Value of `Connection` to the endpoint, where one is wished for.
     pub connection_header: Option<ConnectionHeader>,
     /// Clients are given the cookie of the cluster's [`Affinity`](crate::Affinity), if it has any.
@@ -250,6 +250,53 @@ pub struct Forward {
     /// The clusters that serve while the backend is out of use; none for most routes. With it, the backends
     /// are never [`Backends::One`].
     pub fallback: Option<Box<Fallback>>,
+}
+
+impl Forward {
+    /// Forwards to these backends, with nothing else set.
+    pub fn to(backends: Backends) -> Self {
+        Self {
+            backends,
+            timeouts: Timeouts::default().into(),
+            retry: RetryPolicy::default().into(),
+            body_bytes_max: BodyLimit::NONE,
+            connection_header: None,
+            sets_affinity_cookie: false,
+            head: None,
+            transfer: Transfer::default().into(),
+            cache: None,
+            overload: None,
+            priority: Priority::default(),
+            fallback: None,
+        }
+    }
+}
+
+/// Longest request body in bytes, or no limit. It takes one word, and there may be 100,000 of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimit(u64);
+
+impl BodyLimit {
+    /// Bodies of any length.
+    pub const NONE: Self = Self(u64::MAX);
+
+    /// The number of bytes; none for no limit.
+    #[inline]
+    pub fn bytes(self) -> Option<u64> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+impl From<Option<u64>> for BodyLimit {
+    fn from(bytes: Option<u64>) -> Self {
+        bytes.map_or(Self::NONE, Self)
+    }
+}
+
+impl Serialize for BodyLimit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.bytes().serialize(serializer)
+    }
 }
 
 /// Headers to an endpoint in place of the default ones. A header whose text is empty is not sent.

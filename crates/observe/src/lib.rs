@@ -24,10 +24,10 @@ pub use metrics::names::{Kind, METRICS, Metric};
 pub use metrics::{
     AuthzResult, BriefReader, BuildInfo, CONTENT_TYPE, CacheResult, CacheTotals, CanaryFigures, CheckFault,
     ClusterOverload, CodingCells, Controller, Counter, DiskFigures, EndpointCells, EndpointOverload,
-    EndpointTotals, Failure, FirewallResult, Gauge, GuardFigure, Handshake, HeapPages, Judged, LocalCounter,
-    Method, MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, PortTotals, Process,
-    ProcessorResult, Recoding, Recorder, Registry, Sample, SeriesChange, SeriesReader, Served, Shortage,
-    SignIns, StreamCells, StreamCounter, StreamName, StreamTotals, UpstreamSample, Wait, Waits,
+    EndpointSums, EndpointTotals, Failure, FirewallResult, Gauge, GuardFigure, Handshake, HeapPages, Judged,
+    LocalCounter, Method, MetricsOptions, Orphan, OverloadCells, PRIORITIES, PortCells, PortTotals, Process,
+    ProcessorResult, Recoding, Recorder, Registry, RelayFigures, Sample, SeriesChange, SeriesReader, Served,
+    Shortage, SignIns, StreamCells, StreamCounter, StreamName, StreamTotals, UpstreamSample, Wait, Waits,
     latency_bounds,
 };
 pub use reason::{Reason, Side};

@@ -103,8 +103,9 @@ pub struct Proxy {
     closed: Arc<watch::Sender<ClosedPorts>>,
     /// The cache, which the workers own.
     cache: Weak<Cache>,
-    /// State of abusive clients, which the workers own, and the start of its times.
-    abuse: (Weak<Abuse>, Start),
+    /// State of abusive clients, which the workers own.
+    abuse: Weak<Abuse>,
+    start: Start,
     announcer: Announcer,
     rollouts: Arc<Rollouts>,
     /// The exchange of counts with other replicas or Redis.
@@ -123,7 +124,8 @@ pub struct Observer {
     acknowledged: Arc<Acknowledged>,
     closed: Arc<watch::Sender<ClosedPorts>>,
     cache: Weak<Cache>,
-    abuse: (Weak<Abuse>, Start),
+    abuse: Weak<Abuse>,
+    start: Start,
     announcer: Announcer,
     relief: watch::Receiver<Relief>,
     rollouts: Arc<Rollouts>,
@@ -137,13 +139,12 @@ impl Observer {
 
     /// The clients with conspicuous behaviour, those under a verdict first.
     pub fn noticed_clients(&self) -> Vec<NoticedClient> {
-        let (abuse, start) = &self.abuse;
-        abuse.upgrade().map(|abuse| abuse.list(Clock::new(*start).now())).unwrap_or_default()
+        self.abuse.upgrade().map(|abuse| abuse.list(Clock::new(self.start).now())).unwrap_or_default()
     }
 
     /// Lifts the verdicts on clients. Returns how many clients were under a verdict.
     pub fn release_clients(&self, clients: &ClientSelector) -> usize {
-        self.abuse.0.upgrade().map_or(0, |abuse| abuse.release(clients))
+        self.abuse.upgrade().map_or(0, |abuse| abuse.release(clients))
     }
 
     /// Purges the responses that match, in memory and on disk. A request that begins after this has returned
@@ -233,11 +234,16 @@ impl Proxy {
             acknowledged: Acknowledged::new(workers),
             closed: Arc::default(),
             cache: cache.as_ref().map(Arc::downgrade).unwrap_or_default(),
-            abuse: (Arc::downgrade(&clients.abuse), start),
+            abuse: Arc::downgrade(&clients.abuse),
+            start,
             announcer,
             counting: counting(options, &clients, &control, start, registry)?,
             threads: Vec::new(),
-            ticker: ticker(&guard, judging(&clients.abuse, &options.rollouts, start, registry), start)?,
+            ticker: Ticker::start(
+                guard.ticks(),
+                Clock::new(start),
+                judging(&clients.abuse, &options.rollouts, start, registry),
+            )?,
             rollouts: Arc::clone(&options.rollouts),
             guard,
             spans,
@@ -301,7 +307,7 @@ impl Proxy {
 
     /// Publishes another configuration to the workers. Requests that have begun keep theirs.
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
-        self.rollouts.follow(worker::plans(&snapshot), Clock::new(self.abuse.1).unix());
+        self.rollouts.follow(worker::plans(&snapshot), Clock::new(self.start).unix());
         let tls_listeners =
             TlsListeners::new(&snapshot, &self.shared_tls, Some(&self.published.borrow().tls_listeners));
         if let Err(error) = self.spans.configure(snapshot.settings.span_export.as_ref()) {
@@ -318,6 +324,7 @@ impl Proxy {
             closed: Arc::clone(&self.closed),
             cache: self.cache.clone(),
             abuse: self.abuse.clone(),
+            start: self.start,
             announcer: self.announcer.clone(),
             relief: self.guard.orders(),
             rollouts: Arc::clone(&self.rollouts),
@@ -432,15 +439,6 @@ fn counting(
         Replicas { own, others: other_replicas(&snapshot).iter().map(SocketAddr::ip).collect() }
     };
     CountExchange::with_replicas(secret.key().clone(), port, replicas, parts).map(Some)
-}
-
-/// Starts the thread that sends ticks to the workers and judges clients and canaries.
-fn ticker(
-    guard: &GuardHandle,
-    judging: impl FnMut() + Send + 'static,
-    start: Start,
-) -> std::io::Result<Ticker> {
-    Ticker::start(guard.ticks(), Clock::new(start), judging)
 }
 
 /// Judges clients and canaries by the workers' counts, at each tick.

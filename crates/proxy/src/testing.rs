@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use model::{
     Action, AppProtocol, Backends, Cluster, ClusterId, EndpointState, Forward, Host, HostName, LabelTexts,
-    Labels, Listener, Model, PathMatch, Protocol, RetryPolicy, Route, Timeouts, Transfer,
+    Labels, Listener, Model, PathMatch, Protocol, Route,
 };
 use reactor::TcpStream;
 use routing::compile;
@@ -67,7 +67,7 @@ pub(crate) struct World {
 pub(crate) fn model(routes: impl IntoIterator<Item = Route>) -> Model {
     let host = Host {
         name: HostName::parse(HOST).unwrap(),
-        aliases: Vec::new(),
+        aliases: model::Rare::default(),
         tls: Arc::default(),
         routes: routes.into_iter().map(Arc::new).collect(),
         wider: None,
@@ -102,20 +102,7 @@ fn cluster_at(name: &str, addresses: impl Iterator<Item = SocketAddr>) -> Cluste
 
 /// Forwards to a cluster, and does nothing else.
 pub(crate) fn forward(cluster: ClusterId) -> Forward {
-    Forward {
-        backends: Backends::One(cluster),
-        timeouts: Timeouts::default().into(),
-        retry: RetryPolicy::default().into(),
-        body_bytes_max: None,
-        connection_header: None,
-        sets_affinity_cookie: false,
-        head: None,
-        transfer: Transfer::default().into(),
-        cache: None,
-        overload: None,
-        priority: model::overload::Priority::default(),
-        fallback: None,
-    }
+    Forward::to(Backends::One(cluster))
 }
 
 /// A route for the paths below a prefix.

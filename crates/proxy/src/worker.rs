@@ -69,6 +69,7 @@ pub(crate) use log::Log;
 pub(crate) use notices::Notices;
 pub(crate) use parts::{SharedParts, WorkerParts};
 pub(crate) use rollouts::{RolloutHandles, plans};
+pub(crate) use sessions::OpenSession;
 use used::Upstream;
 
 /// The state of a worker.
@@ -88,7 +89,7 @@ pub(crate) struct Worker {
     pub(crate) abuse: AbuseCounter,
     /// Slots for delayed requests of abusive clients.
     pub(crate) delayed: Permits,
-    /// Bounds by which those wait who cost much.
+    /// Bounds on clients that cost much.
     pub(crate) fairness: Fairness,
     /// The values of the last address that was looked up in the databases.
     pub(crate) last_place: LastPlace,

@@ -72,6 +72,8 @@ pub mod kind {
     pub const SHED: &str = "shed";
     /// The process started.
     pub const START: &str = "start";
+    /// The process before ended without a stop.
+    pub const KILLED: &str = "killed";
     /// The process stops.
     pub const STOP: &str = "stop";
     /// A thread panicked.

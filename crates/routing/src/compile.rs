@@ -65,8 +65,7 @@ mod tests {
     use model::StepBudget;
     use model::{
         Action, Backends, Balance, Cluster, ClusterId, Conditions, DirectResponse, Forward, Host, HostName,
-        LabelTexts, Labels, ListenerId, ListenerKind, PathMatch, RetryPolicy, Route, Timeouts, Transfer,
-        Wider,
+        LabelTexts, Labels, ListenerId, ListenerKind, PathMatch, Route, Wider,
     };
 
     use super::*;
@@ -84,20 +83,7 @@ mod tests {
     }
 
     fn forward(cluster: u32) -> Action {
-        Action::Forward(Forward {
-            backends: Backends::One(ClusterId(cluster)),
-            timeouts: Timeouts::default().into(),
-            retry: RetryPolicy::default().into(),
-            body_bytes_max: None,
-            connection_header: None,
-            sets_affinity_cookie: false,
-            head: None,
-            transfer: Transfer::default().into(),
-            cache: None,
-            overload: None,
-            priority: model::overload::Priority::default(),
-            fallback: None,
-        })
+        Action::Forward(Forward::to(Backends::One(ClusterId(cluster))))
     }
 
     fn route(path: &str, action: Action) -> Arc<Route> {
@@ -108,7 +94,7 @@ mod tests {
     fn host(name: &str, routes: Vec<Arc<Route>>) -> Arc<Host> {
         Arc::new(Host {
             name: HostName::parse(name).unwrap(),
-            aliases: Vec::new(),
+            aliases: model::Rare::default(),
             tls: Arc::default(),
             routes,
             wider: None,

@@ -57,8 +57,8 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use model::{
-        Alias, Cluster, Clusters, Host, HostName, HostTls, Listener, Model, Pattern, Protocol, Replicas,
-        Settings,
+        Alias, Cluster, Clusters, Host, HostName, HostTls, Listener, Model, Pattern, Protocol, Rare,
+        Replicas, Settings,
     };
 
     use super::*;
@@ -70,7 +70,7 @@ mod tests {
         let tls = HostTls { passthrough: Some(ClusterId(id)), ..HostTls::default() };
         let host = Host {
             name: HostName::Any,
-            aliases: Vec::new(),
+            aliases: Rare::default(),
             tls: Arc::new(tls),
             routes: Vec::new(),
             wider: None,
@@ -106,7 +106,7 @@ mod tests {
         let named = |pattern: &str| {
             let mut model = passing_on(0, "a");
             let mut host = Host::clone(model.hosts().next().unwrap());
-            host.aliases = vec![Alias::Pattern(Pattern::parse(pattern).unwrap())];
+            host.aliases = vec![Alias::Pattern(Pattern::parse(pattern).unwrap())].into();
             model.listeners[0].protocol = Protocol::Http(Arc::new(vec![Arc::new(host)].into()));
             compile(&model, None, 1).digest()
         };

@@ -203,13 +203,19 @@ fn is_one_label(label: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{Alias, Host, HostTls, Pattern};
+    use model::{Alias, Host, HostTls, Pattern, Rare};
     use proptest::prelude::*;
 
     use super::*;
 
     fn host(name: HostName) -> Arc<Host> {
-        Arc::new(Host { name, aliases: Vec::new(), tls: Arc::default(), routes: Vec::new(), wider: None })
+        Arc::new(Host {
+            name,
+            aliases: Rare::default(),
+            tls: Arc::default(),
+            routes: Vec::new(),
+            wider: None,
+        })
     }
 
     /// `_` is [`HostName::Any`], and `**.` stands for any number of labels.
@@ -392,7 +398,7 @@ mod tests {
         ) {
             let of = |name: &&str, version: bool| {
                 let tls = HostTls { prefer_server_ciphers: Some(version), ..HostTls::default() };
-                Arc::new(Host { name: parse(name), aliases: Vec::new(), tls: Arc::new(tls), routes: Vec::new(), wider: None })
+                Arc::new(Host { name: parse(name), aliases: Rare::default(), tls: Arc::new(tls), routes: Vec::new(), wider: None })
             };
             let old: Vec<_> = before.iter().map(|name| of(name, false)).collect();
             let old_hosts = Hosts::new(&Arc::new(old.clone().into()), &Hosts::default());

@@ -184,25 +184,12 @@ impl BitOr for Needs {
 mod tests {
     use std::sync::Arc;
 
-    use model::{ClusterId, HeadSettings, Labels, PathMatch, RetryPolicy, Timeouts, Transfer, UpstreamHead};
+    use model::{ClusterId, HeadSettings, Labels, PathMatch, UpstreamHead};
 
     use super::*;
 
     fn forward() -> Forward {
-        Forward {
-            backends: Backends::One(ClusterId(0)),
-            timeouts: Timeouts::default().into(),
-            retry: RetryPolicy::default().into(),
-            body_bytes_max: Some(1 << 20),
-            connection_header: None,
-            sets_affinity_cookie: false,
-            head: None,
-            transfer: Transfer::default().into(),
-            cache: None,
-            overload: None,
-            priority: model::overload::Priority::default(),
-            fallback: None,
-        }
+        Forward { body_bytes_max: Some(1 << 20).into(), ..Forward::to(Backends::One(ClusterId(0))) }
     }
 
     fn route(forward: Forward) -> Route {

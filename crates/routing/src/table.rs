@@ -16,19 +16,21 @@ use crate::path::{Found, PathIndex};
 pub struct HostTable {
     host: Arc<Host>,
     is_plain: bool,
-    /// Index of the routes without a regular expression. `expressions` is searched first.
+    /// Index of the routes without a regular expression. The expressions are searched first.
     paths: PathIndex,
-    /// None for most hosts, which have no regular expression.
-    expressions: Option<Box<Expressions>>,
     /// The features that each route uses, in the order of the routes.
     needs: Box<[Needs]>,
-    /// The routes for each wider name; none for most hosts.
-    wider: Option<Box<Groups>>,
+    /// None for most hosts, therefore on the heap.
+    rest: Option<Box<Rest>>,
 }
 
-/// The routes for wider names, the narrowest name first.
+/// The parts of a table that most hosts do not have.
 #[derive(Debug)]
-struct Groups(Box<[Group]>);
+struct Rest {
+    expressions: Option<Box<Expressions>>,
+    /// The routes for wider names, the narrowest name first.
+    wider: Box<[Group]>,
+}
 
 /// The index of some of a host's routes, which stand together.
 #[derive(Debug)]
@@ -43,11 +45,12 @@ impl HostTable {
     pub(crate) fn new(host: &Arc<Host>) -> Arc<Self> {
         let mut groups = host.groups();
         let Group { paths, expressions, .. } = Group::new(host, groups.next().unwrap_or_default());
-        let wider = Groups(groups.map(|places| Group::new(host, places)).collect());
-        let wider = (!wider.0.is_empty()).then(|| Box::new(wider));
+        let wider: Box<[_]> = groups.map(|places| Group::new(host, places)).collect();
+        let is_usual = expressions.is_none() && wider.is_empty();
+        let rest = (!is_usual).then(|| Box::new(Rest { expressions, wider }));
         let is_plain = *host.tls == HostTls::default();
         let needs = host.routes.iter().map(|route| Needs::of_route(route)).collect();
-        Arc::new(Self { host: Arc::clone(host), is_plain, paths, expressions, needs, wider })
+        Arc::new(Self { host: Arc::clone(host), is_plain, paths, needs, rest })
     }
 
     /// The route for a normalised path, of those for the host's own name. `complies` reports whether the
@@ -58,8 +61,8 @@ impl HostTable {
         budget: &StepBudget,
         complies: impl Fn(usize) -> bool,
     ) -> Option<Found> {
-        let by_expression =
-            self.expressions.as_ref().and_then(|expressions| expressions.find(path, budget, &complies));
+        let expressions = self.rest.as_ref().and_then(|rest| rest.expressions.as_ref());
+        let by_expression = expressions.and_then(|expressions| expressions.find(path, budget, &complies));
         by_expression.or_else(|| self.paths.find(path, complies))
     }
 
@@ -71,7 +74,7 @@ impl HostTable {
         budget: &StepBudget,
         complies: impl Fn(usize) -> bool,
     ) -> Option<Found> {
-        self.wider.as_ref()?.0.iter().find_map(|group| group.find(path, budget, &complies))
+        self.rest.as_ref()?.wider.iter().find_map(|group| group.find(path, budget, &complies))
     }
 
     /// The host that the table is compiled from.

@@ -7,6 +7,11 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use rustix::net::{Shutdown, shutdown};
+use socket2::{Domain, Socket, Type};
+
+/// Connections that are not accepted yet. The kernel drops further ones, whose clients try again after a
+/// second: a thousand that come at once on a busy machine are to have their place.
+const BACKLOG: i32 = 4096;
 
 /// Accepts connections until it is dropped. Then nothing more is read from those that are open, and the
 /// threads that serve them have ended.
@@ -20,7 +25,11 @@ pub(crate) struct Accepting {
 impl Accepting {
     /// Listens at a free port of this address.
     pub(crate) fn start(address: IpAddr, serve: impl Fn(&TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = Arc::new(TcpListener::bind((address, 0)).expect("a free port"));
+        let address = SocketAddr::new(address, 0);
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).expect("a socket");
+        socket.bind(&address.into()).expect("a free port");
+        socket.listen(BACKLOG).expect("a listener");
+        let listener = Arc::new(TcpListener::from(socket));
         let address = listener.local_addr().expect("it listens");
         let of_thread = Arc::clone(&listener);
         let thread = std::thread::spawn(move || accept(&of_thread, &serve));

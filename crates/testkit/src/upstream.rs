@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use socket2::{Domain, SockRef, Socket, Type};
 
@@ -184,13 +184,27 @@ impl Canned {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// Heads of the requests so far.
+    /// Heads of the requests so far: all of them, which takes its time where there are many.
     pub fn heads(&self) -> Vec<String> {
-        self.shared.heads.lock().expect("no thread panics with it").clone()
+        self.shared.lock().clone()
+    }
+
+    /// Requests so far.
+    pub fn requests(&self) -> usize {
+        self.shared.lock().len()
+    }
+
+    /// The head of the last request.
+    pub fn last_head(&self) -> Option<String> {
+        self.shared.lock().last().cloned()
     }
 }
 
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.heads.lock().expect("no thread panics with it")
+    }
+
     /// Ends when the other end does, or the connection is shut down.
     fn serve(&self, mut stream: &TcpStream) {
         self.connections.fetch_add(1, Ordering::SeqCst);
@@ -202,7 +216,7 @@ impl Shared {
                 let head: Vec<u8> = unread.drain(..at + 4).collect();
                 let head = String::from_utf8_lossy(&head).into_owned();
                 let answer = (self.answer.0)(&head);
-                self.heads.lock().expect("no thread panics with it").push(head);
+                self.lock().push(head);
                 if stream.write_all(&answer).is_err() {
                     return;
                 }

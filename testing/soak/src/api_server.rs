@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::lock::locked;
 use crate::switch::{Parting, Switch};
 
 /// Events that are kept for watches that begin at an older version.
@@ -169,7 +170,7 @@ impl Objects {
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
-        self.0.store.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.store)
     }
 }
 

@@ -4,7 +4,7 @@
 //! Must not be in here: what is excused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::lock::locked;
@@ -151,7 +151,7 @@ impl Windows {
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Window>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.all)
     }
 }
 

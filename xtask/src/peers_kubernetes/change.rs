@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use cluster::Client;
 
-use super::stage::{Asker, Forebay, NICENESS, SPACE, Stage, annotations, many_addresses, many_name, service};
+use super::stage::{Forebay, NICENESS, SPACE, Stage, annotations, many_addresses, many_name, service};
+use crate::ask::Asker;
 use crate::measured::Findings;
 
 const SAMPLES: u32 = 100;

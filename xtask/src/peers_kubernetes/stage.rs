@@ -3,21 +3,20 @@
 //! Must not be in here: figures.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use cluster::{Client, Cluster, NODE_ADDRESS, Options, api_version};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strum::IntoStaticStr;
 use tempfile::TempDir;
 
-use crate::ask::{self, Question};
+use crate::ask::{self, Asker, Question};
 use crate::backend::Backend;
 use crate::child::{Program, free_address};
 use crate::gateway::Kubectl;
@@ -38,7 +37,6 @@ const FILLERS: u32 = 4;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The shortest time of a measurement.
 const TIME_MIN: Duration = Duration::from_secs(2);
-const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The least priority: what is measured, and the load, go first.
 pub(super) const NICENESS: u8 = 19;
 
@@ -285,46 +283,6 @@ impl Kind {
     pub(super) fn change(self, name: &str, round: u32) -> Result<Value> {
         let template = format!("{}-change", <&str>::from(self));
         single(&template, json!({"name": name, "seconds": 61 + round % 60}))
-    }
-}
-
-/// Asks one host, on one connection for as long as it is kept.
-pub(super) struct Asker {
-    address: SocketAddr,
-    request: String,
-    stream: Option<TcpStream>,
-}
-
-impl Asker {
-    pub(super) fn new(address: SocketAddr, host: &str) -> Asker {
-        Asker { address, request: format!("GET /0 HTTP/1.1\r\nHost: {host}\r\n\r\n"), stream: None }
-    }
-
-    /// The status of an answer.
-    pub(super) fn status(&mut self) -> Result<u16> {
-        let mut stream = self.stream.take().map_or_else(|| self.connect(), Ok)?;
-        stream.write_all(self.request.as_bytes())?;
-        let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
-        loop {
-            let length = stream.read(&mut piece)?;
-            ensure!(length > 0, "closed instead of an answer");
-            answer.extend_from_slice(&piece[..length]);
-            let text = String::from_utf8_lossy(&answer);
-            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-            let head = head.to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.map_or(Ok(0), str::parse::<usize>)? {
-                self.stream = (!head.contains("connection: close")).then_some(stream);
-                return Ok(head.split(' ').nth(1).context("no status")?.parse()?);
-            }
-        }
-    }
-
-    fn connect(&self) -> Result<TcpStream> {
-        let stream = TcpStream::connect(self.address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_LIMIT))?;
-        Ok(stream)
     }
 }
 

@@ -74,10 +74,16 @@ pub(super) struct Needs {
     pub(super) watch_mb_s: f64,
     /// MB that it sends when all replicas start at once.
     pub(super) lists_mb: f64,
+    /// MB/s that a replica sends to those that follow it.
+    pub(super) relay_mb_s: f64,
 }
 
 /// Longest time for which changes are gathered (`Pace::CLUSTER`), in milliseconds.
 const GATHERED_MS: f64 = 5.0;
+
+/// Bytes of an event that a replica hands on, for each byte of the API server's: without managed fields and
+/// what else no replica reads (`cargo xtask scale --relay`).
+const HANDED_ON: f64 = 0.5;
 
 impl Plane {
     /// Through three points: a first one, one with more endpoints, and one with more Ingresses. Nothing costs
@@ -134,13 +140,20 @@ impl Model {
         let cost = self.cost(load.ingresses, load.endpoints);
         let each_ms = cost.change_ms.min(self.event_ms + 500.0 / load.changes_per_second);
         let watchers = (load.replicas / load.replicas_per_watch).ceil();
+        // A Service for each Ingress, and a slice for each Service. Only slices are handed on.
+        let slices_mb = load.ingresses * cost.event_bytes / 1e6;
         Needs {
             mib: cost.mib,
             start_s: cost.start_s,
             cpus: load.changes_per_second * each_ms / 1000.0,
             convergence_ms: (GATHERED_MS + 2.0 * cost.change_ms, GATHERED_MS + 2.0 * cost.route_ms),
             watch_mb_s: watchers * load.changes_per_second * cost.event_bytes / 1e6,
-            lists_mb: watchers * cost.listed_mb,
+            lists_mb: load.replicas * (cost.listed_mb - slices_mb).max(0.0) + watchers * slices_mb,
+            relay_mb_s: (load.replicas_per_watch - 1.0)
+                * load.changes_per_second
+                * cost.event_bytes
+                * HANDED_ON
+                / 1e6,
         }
     }
 }
@@ -193,5 +206,10 @@ mod tests {
         assert!((busy.watch_mb_s / calm.watch_mb_s - 1000.0).abs() < 1.0);
         let handed_on = model().needs(&Load { replicas_per_watch: 50.0, ..load });
         assert!((calm.watch_mb_s / handed_on.watch_mb_s - 50.0).abs() < 0.1);
+        assert!((handed_on.relay_mb_s / (handed_on.watch_mb_s / 20.0) - 24.5).abs() < 0.1, "{handed_on:?}");
+        assert!(calm.relay_mb_s.abs() < f64::EPSILON, "nobody follows");
+        let others_mb = 1000.0 * (380.0 - 150.0);
+        assert!((calm.lists_mb - others_mb - 1000.0 * 150.0).abs() < 1.0, "{calm:?}");
+        assert!((handed_on.lists_mb - others_mb - 20.0 * 150.0).abs() < 1.0, "{handed_on:?}");
     }
 }

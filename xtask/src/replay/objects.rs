@@ -9,6 +9,7 @@ use super::server::Collection;
 pub(super) const SPACE: &str = "scale";
 pub(super) const CLASS: &str = "scale";
 pub(super) const CONTROLLER: &str = "forebay.test/scale";
+pub(super) const NETWORKING: &str = "networking.k8s.io/v1";
 
 /// As many Ingresses as Services and slices, each with so many endpoints, and a class.
 pub(super) fn collections(count: u32, endpoints: u32) -> Vec<Collection> {
@@ -18,13 +19,12 @@ pub(super) fn collections(count: u32, endpoints: u32) -> Vec<Collection> {
         "apiVersion": "networking.k8s.io/v1", "kind": "IngressClass",
         "metadata": {"name": CLASS}, "spec": {"controller": CONTROLLER},
     });
-    let networking = "networking.k8s.io/v1";
     let collection = |path, api_version, kind, items| Collection { path, api_version, kind, items };
     vec![
-        collection("/apis/networking.k8s.io/v1/ingresses", networking, "Ingress", all(&ingress)),
+        collection("/apis/networking.k8s.io/v1/ingresses", NETWORKING, "Ingress", all(&ingress)),
         collection(
             "/apis/networking.k8s.io/v1/ingressclasses",
-            networking,
+            NETWORKING,
             "IngressClass",
             vec![class.to_string()],
         ),
@@ -66,7 +66,7 @@ pub(super) fn changed_ingress(number: u32, round: u32) -> Value {
     changed
 }
 
-fn service(number: u32) -> Value {
+pub(super) fn service(number: u32) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -110,7 +110,7 @@ pub(super) fn slice(number: u32, endpoints: u32, round: u32, version: u64) -> Va
     })
 }
 
-fn metadata(name: &str, number: u32, version: u64, field: &str) -> Value {
+pub(super) fn metadata(name: &str, number: u32, version: u64, field: &str) -> Value {
     let time = format!("2026-01-{:02}T{:02}:{:02}:00Z", 1 + number % 28, number / 60 % 24, number % 60);
     json!({
         "name": name,

@@ -21,20 +21,20 @@ use crate::child::{Program, free_address};
 use crate::interrupt::Interrupt;
 
 /// Longest wait for a start, also of a build without optimisation.
-const PATIENCE: Duration = Duration::from_secs(600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// Time after a start in which memory that is not needed any more is given back.
-const SETTLING: Duration = Duration::from_secs(12);
+pub(super) const SETTLING: Duration = Duration::from_secs(12);
 /// Time between two changes that come alone.
-const SPACING: Duration = Duration::from_millis(250);
-const SINGLE_CHANGES: u32 = 24;
+pub(super) const SPACING: Duration = Duration::from_millis(250);
+pub(super) const SINGLE_CHANGES: u32 = 24;
 /// Routes that are made, one after the other.
 const ROUTES: u32 = 5;
 /// Events a second of a stream that a replica reads in pieces.
 const FLOOD: u32 = 10_000;
 /// Events a second of a stream in which many come one by one.
-const STREAM: u32 = 100;
+pub(super) const STREAM: u32 = 100;
 const TICK: Duration = Duration::from_millis(10);
-const MIB: f64 = 1_048_576.0;
+pub(super) const MIB: f64 = 1_048_576.0;
 
 /// How large the cluster is.
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +65,11 @@ struct Flood {
     cpu_s: f64,
 }
 
-struct Replica {
-    program: Program,
-    http: SocketAddr,
-    admin: SocketAddr,
+/// A running Forebay before an API server.
+pub(super) struct Replica {
+    pub(super) program: Program,
+    pub(super) http: SocketAddr,
+    pub(super) admin: SocketAddr,
     _folder: TempDir,
 }
 
@@ -76,7 +77,7 @@ struct Replica {
 pub(super) fn measure(binary: &Path, size: Size, seconds: u64, interrupt: &Interrupt) -> Result<Measured> {
     let server = Server::start(objects::collections(size.ingresses, size.per_service))?;
     let begun = Instant::now();
-    let replica = Replica::start(binary, &server)?;
+    let replica = Replica::start(binary, &server, &["--update-status=false"])?;
     interrupt.await_that(PATIENCE, "Forebay to be ready", || {
         Ok(ask::get(replica.admin, "/readyz").is_ok() && server.is_watched())
     })?;
@@ -173,30 +174,35 @@ fn route_served(server: &Server, replica: &Replica, number: u32, interrupt: &Int
     Ok(begun.elapsed().as_secs_f64() * 1000.0)
 }
 
-fn pause(interrupt: &Interrupt, time: Duration) -> Result<()> {
+pub(super) fn pause(interrupt: &Interrupt, time: Duration) -> Result<()> {
     thread::sleep(time);
     interrupt.check()
 }
 
 impl Replica {
-    fn start(binary: &Path, server: &Server) -> Result<Replica> {
+    /// Starts it with these options beside the usual ones.
+    pub(super) fn start(binary: &Path, server: &Server, options: &[&str]) -> Result<Replica> {
         let folder = tempfile::tempdir().context("a folder for its log")?;
         let [http, admin] = [free_address()?, free_address()?];
         let mut command = Command::new(binary);
         command.args(["serve", "--apiserver-host", &format!("http://{}", server.address)]);
         command.args(["--http-port", &http.port().to_string(), "--https-port", "0"]);
         command.args(["--healthz-port", &admin.port().to_string(), "--controller-class", CONTROLLER]);
-        command.args(["--update-status=false", "--disable-sync-events=true"]);
+        command.arg("--disable-sync-events=true").args(options);
         let program = Program::start("forebay", command, &[], folder.path())?;
         Ok(Replica { program, http, admin, _folder: folder })
     }
 
-    fn cpu_s(&self) -> Result<f64> {
+    pub(super) fn cpu_s(&self) -> Result<f64> {
         Ok(self.program.cpu_time()?.total.as_secs_f64())
     }
 
     /// The CPUs that it takes during a time, and until what came in that time has been processed.
-    fn cpus_during(&self, interrupt: &Interrupt, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    pub(super) fn cpus_during(
+        &self,
+        interrupt: &Interrupt,
+        work: impl FnOnce() -> Result<()>,
+    ) -> Result<f64> {
         let (before, begun) = (self.cpu_s()?, Instant::now());
         work()?;
         let took = begun.elapsed();

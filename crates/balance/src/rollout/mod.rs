@@ -177,9 +177,12 @@ impl Rollouts {
                 news.push((RolloutNews::Stopped, run.status(now)));
             }
         }
+        if has_changed {
+            // Before the events can be taken.
+            self.changed();
+        }
         drop(known);
         if has_changed {
-            self.changed();
             self.tick(now);
         }
     }

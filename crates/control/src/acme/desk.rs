@@ -1,7 +1,7 @@
 //! The shared state of the orders of one process: the store, the content in memory, accounts, and the
 //! published state of hosts.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::book::{Book, account_name, host_of};
 use super::entry::{AccountEntry, Entry, Kind, Stored};
 use super::failed::Failed;
 use super::report::Report;
-use super::schedule::{self, Due};
+use super::schedule::{self, Due, Work};
 use super::settings::Settings;
 use super::state::{Wanted, now};
 use super::store::Store;
@@ -194,8 +194,8 @@ impl Desk {
         due.into_iter().map(|(_, host, due)| (host, due)).collect()
     }
 
-    /// Publishes a report about all wanted hosts.
-    pub(super) fn tell(&self, wanted: &Wanted, due: &[(String, Due)], busy: &BTreeSet<String>) {
+    /// Publishes a report about all wanted hosts. `busy` has the work in progress.
+    pub(super) fn tell(&self, wanted: &Wanted, due: &[(String, Due)], busy: &BTreeMap<String, Work>) {
         let report = Report::of(wanted, &self.book(), due, busy);
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).report = report;
     }

@@ -1,6 +1,6 @@
 //! The task that obtains certificates, and its connection to the driver.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,14 +119,14 @@ fn follow(desk: &Desk, stored: &Stored, wanted: &watch::Receiver<Arc<Wanted>>) {
     let wanted = Arc::clone(&wanted.borrow());
     if let Some(settings) = &wanted.settings {
         let due = desk.due(&wanted, settings);
-        desk.tell(&wanted, &due, &BTreeSet::new());
+        desk.tell(&wanted, &due, &BTreeMap::new());
     }
 }
 
 /// Does what is due, for ever.
 async fn lead(desk: &Desk, wanted: &mut watch::Receiver<Arc<Wanted>>) {
     let mut works = FuturesUnordered::new();
-    let mut busy = BTreeSet::new();
+    let mut busy = BTreeMap::new();
     let mut swept = None;
     loop {
         let wishes = Arc::clone(&wanted.borrow_and_update());
@@ -137,12 +137,12 @@ async fn lead(desk: &Desk, wanted: &mut watch::Receiver<Arc<Wanted>>) {
                 swept = Some(Instant::now());
             }
             let due = desk.due(&wishes, settings);
-            for (host, due) in due.iter().filter(|(host, _)| !busy.contains(host)).collect::<Vec<_>>() {
+            for (host, due) in due.iter().filter(|(host, _)| !busy.contains_key(host)).collect::<Vec<_>>() {
                 let wait = u64::try_from(due.at - now()).unwrap_or_default();
                 if wait > 0 {
                     wake = wake.min(Duration::from_secs(wait));
                 } else if works.len() < ORDERS_MAX {
-                    busy.insert(host.clone());
+                    busy.insert(host.clone(), due.work);
                     works.push(work(desk, host.clone(), *due, wishes.settings_of(host, settings)));
                 }
             }

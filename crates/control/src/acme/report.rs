@@ -1,6 +1,6 @@
 //! A report about the certificates that are obtained, for people.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,12 @@ impl CertificateState {
 }
 
 impl Report {
-    pub(super) fn of(wanted: &Wanted, book: &Book, due: &[(String, Due)], busy: &BTreeSet<String>) -> Self {
+    pub(super) fn of(
+        wanted: &Wanted,
+        book: &Book,
+        due: &[(String, Due)],
+        busy: &BTreeMap<String, Work>,
+    ) -> Self {
         let Some(settings) = &wanted.settings else { return Self::default() };
         let now = now();
         let mut certificates: Vec<_> = due
@@ -85,7 +90,8 @@ impl Report {
                     (false, true) => CertificateState::Missing,
                     (true, true) => CertificateState::Failing,
                     (false, false) => CertificateState::Ordered,
-                    (true, false) if busy.contains(host) && entry.state.order.is_some() => {
+                    // An order is in progress until its certificate is stored, which outlives the process.
+                    (true, false) if matches!(busy.get(host), Some(Work::Order(_))) => {
                         CertificateState::Ordered
                     }
                     (true, false) => CertificateState::Valid,

@@ -170,7 +170,7 @@ impl DryRun<'_> {
     /// The problems of an Ingress that is translated as the youngest of all.
     fn as_youngest(&self, ingress: &Sourced<Ingress>) -> Vec<Problem> {
         let mut ingress = ingress.clone();
-        ingress.object.metadata.creation_timestamp = None;
+        ingress.object.metadata = ingress.object.metadata.created_at(None);
         let key = ingress.key();
         let mut index =
             copy(self.near, |object| !matches!(object, Object::Ingress(other) if other.key() == key));

@@ -11,7 +11,7 @@ use super::annotations::Annotations;
 use super::paths::{self, Declared, Mode};
 use crate::index::Index;
 use crate::names::NsName;
-use crate::objects::{Ingress, IngressPath, IngressTls, Sourced};
+use crate::objects::{Ingress, IngressPath, IngressTls, PathType, Sourced};
 use crate::options::Options;
 
 /// The name of a host; none for all names that no other host has.
@@ -105,7 +105,7 @@ pub(super) fn look(ingresses: &[Annotations<'_>], index: &Index, options: &Optio
 pub(super) fn declare<'i>(path: &'i IngressPath, target: Option<&'i str>) -> Declared<'i> {
     Declared {
         path: path.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/"),
-        is_exact: path.path_type.as_deref() == Some("Exact"),
+        is_exact: path.path_type == Some(PathType::Exact),
         target,
     }
 }

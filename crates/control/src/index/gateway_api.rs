@@ -1,6 +1,6 @@
 //! The stores of the Gateway API's kinds.
 
-use super::Store;
+use super::{Store, Version};
 use crate::names::NsName;
 use crate::objects::gateway_api::{
     BackendTlsPolicy, Gateway, GatewayClass, GrpcRoute, HttpRoute, ListenerSet, ReferenceGrant, TcpRoute,
@@ -63,6 +63,11 @@ macro_rules! stores {
                     $($kind::KIND => self.$field.iter().map(|object| object.key()).collect(),)*
                     _ => Vec::new(),
                 }
+            }
+
+            /// The versions of all stores: while they are the same, so are the objects.
+            pub(crate) fn versions(&self) -> Vec<Version> {
+                vec![$(self.$field.version().clone()),*]
             }
 
             /// Every object of these kinds.

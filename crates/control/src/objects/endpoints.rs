@@ -23,7 +23,7 @@ pub struct EndpointSlice {
 impl EndpointSlice {
     /// Name of the Service that the slice belongs to.
     pub fn service_name(&self) -> Option<&str> {
-        self.metadata.labels.get(SERVICE_NAME).map(String::as_str)
+        self.metadata.label(SERVICE_NAME)
     }
 }
 

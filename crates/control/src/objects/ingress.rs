@@ -1,7 +1,7 @@
 //! Ingresses and their classes. The fields of the legacy API groups are read into the fields of
 //! `networking.k8s.io/v1`. Never in here: the meaning of the fields.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::de::{boxed_list, list, nullable};
 use super::{At, Metadata};
@@ -31,20 +31,26 @@ impl Ingress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IngressStatus {
+    /// None without a status. On the heap, since objects in files have none.
+    #[serde(default)]
+    load_balancer: Option<Box<LoadBalancer>>,
+}
+
+impl IngressStatus {
     /// The addresses at which clients reach the Ingress.
-    #[serde(default, deserialize_with = "nullable")]
-    pub load_balancer: LoadBalancer,
+    pub fn points(&self) -> &[IngressPoint] {
+        self.load_balancer.as_ref().map_or(&[], |balancer| &balancer.ingress)
+    }
 }
 
 /// The addresses at which clients reach a load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct LoadBalancer {
-    /// The addresses of the load balancer.
+struct LoadBalancer {
     #[serde(default, deserialize_with = "boxed_list")]
-    pub ingress: Box<[IngressPoint]>,
+    ingress: Box<[IngressPoint]>,
 }
 
-/// An address of a [`LoadBalancer`].
+/// An address of the load balancer in a status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct IngressPoint {
     /// IP address of the load balancer.
@@ -61,7 +67,7 @@ pub struct IngressPoint {
 pub struct IngressSpec {
     /// Name of the [`IngressClass`] that the Ingress belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ingress_class_name: Option<String>,
+    pub ingress_class_name: Option<Box<str>>,
     /// The backend for requests that no rule matches (`backend` in the legacy groups).
     #[serde(default, alias = "backend", skip_serializing_if = "Option::is_none")]
     pub default_backend: Option<Box<At<Backend>>>,
@@ -90,7 +96,7 @@ pub struct IngressTls {
 pub struct IngressRule {
     /// Name of the host; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<At<String>>,
+    pub host: Option<At<Box<str>>>,
     /// Paths; none sends all requests for the host to the default backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpRule>,
@@ -100,8 +106,8 @@ pub struct IngressRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HttpRule {
     /// The paths of the host.
-    #[serde(default, deserialize_with = "list")]
-    pub paths: Vec<At<IngressPath>>,
+    #[serde(default, deserialize_with = "boxed_list")]
+    pub paths: Box<[At<IngressPath>]>,
 }
 
 /// A path and the backend for its requests.
@@ -111,11 +117,54 @@ pub struct IngressPath {
     /// The path; none or empty means `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Box<str>>,
-    /// `Exact`, `Prefix` or `ImplementationSpecific`; the legacy groups may leave it out.
+    /// How it is compared; the legacy groups may leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path_type: Option<Box<str>>,
+    pub path_type: Option<PathType>,
     /// The backend of the path's requests.
     pub backend: Backend,
+}
+
+/// How the path of an Ingress is compared with that of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Box<str>")]
+pub enum PathType {
+    /// The whole path.
+    Exact,
+    /// The path itself and the paths below it.
+    Prefix,
+    /// As the controller of the Ingress decides.
+    ImplementationSpecific,
+    /// A type that the API does not define.
+    Other(Box<str>),
+}
+
+impl PathType {
+    /// The type as written.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Exact => "Exact",
+            Self::Prefix => "Prefix",
+            Self::ImplementationSpecific => "ImplementationSpecific",
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl From<Box<str>> for PathType {
+    fn from(text: Box<str>) -> Self {
+        match &*text {
+            "Exact" => Self::Exact,
+            "Prefix" => Self::Prefix,
+            "ImplementationSpecific" => Self::ImplementationSpecific,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl Serialize for PathType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }
 
 /// A port of a Service, in the form of today's API group or of the legacy groups. None if no Service or no

@@ -11,6 +11,7 @@ pub mod forebay_policy;
 pub mod gateway_api;
 mod ingress;
 mod map;
+mod metadata;
 mod namespace;
 mod secret;
 mod service;
@@ -20,7 +21,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::names::{NsName, ObjectRef};
 use de::nullable;
@@ -37,57 +38,15 @@ pub use endpoints::{
 pub use forebay_policy::{Fields, ForebayPolicy, ForebayPolicySpec};
 pub use ingress::{
     Backend, HttpRule, Ingress, IngressClass, IngressClassSpec, IngressPath, IngressPoint, IngressRule,
-    IngressSpec, IngressStatus, IngressTls, LoadBalancer,
+    IngressSpec, IngressStatus, IngressTls, PathType,
 };
 pub use map::Map;
+pub use metadata::Metadata;
+pub(crate) use metadata::SERVICE_NAME;
 pub use namespace::Namespace;
 pub use secret::Secret;
 pub(crate) use service::is_of;
 pub use service::{Service, ServicePort, ServiceSpec};
-
-/// The metadata that objects of every kind have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Metadata {
-    /// Name, unique in its namespace and kind.
-    pub name: String,
-    /// Namespace. A file may leave it out, which means `default`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub namespace: Option<String>,
-    /// Time in RFC 3339 in UTC with whole seconds, so that comparing the texts compares the times. Objects in
-    /// files seldom have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub creation_timestamp: Option<String>,
-    /// Distinguishes an object from a later one with the same name. Objects in files have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uid: Option<String>,
-    /// The number of changes of the spec, from 1; 0 if it is not known.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub generation: i64,
-    /// The labels, reduced to those in `LABELS_READ`.
-    #[serde(default, deserialize_with = "labels")]
-    pub labels: Map<String>,
-    /// The annotations, with their lines.
-    #[serde(default, deserialize_with = "nullable")]
-    pub annotations: Map<At<String>>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
-/// The label of an [`EndpointSlice`] that names its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
-/// The labels that are kept of objects.
-const LABELS_READ: &[&str] = &[SERVICE_NAME];
-
-fn labels<'de, D: Deserializer<'de>>(de: D) -> Result<Map<String>, D::Error> {
-    let mut labels: Map<String> = nullable(de)?;
-    labels.retain(|name| LABELS_READ.contains(&name));
-    Ok(labels)
-}
 
 /// A kind of object.
 pub trait Resource {

@@ -19,13 +19,13 @@ struct Written {
 
 #[derive(Deserialize)]
 struct Labelled {
-    name: String,
+    name: Box<str>,
     #[serde(default, deserialize_with = "nullable")]
     labels: Map<String>,
 }
 
 impl From<Written> for Namespace {
     fn from(Written { metadata: Labelled { name, labels } }: Written) -> Self {
-        Self { metadata: Metadata { name, labels, ..Metadata::default() } }
+        Self { metadata: Metadata::labelled(name, labels) }
     }
 }

@@ -233,14 +233,14 @@ impl News {
             return Vec::new();
         }
         let known: HashMap<&str, &Sourced<Ingress>> = before
-            .unlike(&served)
-            .filter_map(|ingress| Some((ingress.metadata.uid.as_deref()?, &**ingress)))
+            .new_items(&served)
+            .filter_map(|ingress| Some((ingress.metadata.uid()?, &**ingress)))
             .collect();
         let is_new = |uid: &str, ingress: &Sourced<Ingress>| {
             known.get(uid).is_none_or(|known| !known.asks_for_the_same(ingress))
         };
-        let fresh = served.unlike(&before).filter_map(|ingress| {
-            let uid = ingress.metadata.uid.as_deref()?;
+        let fresh = served.new_items(&before).filter_map(|ingress| {
+            let uid = ingress.metadata.uid()?;
             is_new(uid, ingress).then(|| EventContent::of_served(ingress, uid))
         });
         fresh.collect()
@@ -358,7 +358,7 @@ fn uid_of(object: &ObjectRef, translation: &Translation) -> Option<String> {
     let is_it = |ingress: &&Arc<Sourced<Ingress>>| {
         ingress.name() == object.name && ingress.namespace() == object.namespace
     };
-    translation.ingresses.iter().find(is_it)?.metadata.uid.clone()
+    translation.ingresses.iter().find(is_it)?.metadata.uid().map(str::to_owned)
 }
 
 fn api_version(kind: &str) -> &'static str {

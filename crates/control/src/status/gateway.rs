@@ -48,6 +48,10 @@ const TRIES_MAX: usize = 4;
 /// The number of objects of a kind from which they are read as a list instead of one by one.
 const LISTED_MIN: usize = 32;
 
+/// The least share of all objects of a kind, as one in this many, that is read as a list: a list has the
+/// others too, and reading an object by itself costs several times what it costs in a list.
+const LISTED_SHARE: usize = 4;
+
 /// The number of objects in a page of a list, which are in memory as JSON.
 const PAGE: usize = 100;
 
@@ -163,29 +167,41 @@ impl GatewayWriter {
     /// Writes every status that differs. Returns false if a write has to be repeated.
     async fn write_report(&mut self, report: &GatewayReport, addresses: &Arc<[IngressPoint]>) -> bool {
         let now = Instant::now();
-        let mut reported = HashSet::new();
+        let bundle = self.versions.bundle();
         let mut due: Vec<Entry> = Vec::new();
-        for entry in entries(report, self.versions.bundle().as_deref()) {
+        let mut known = 0;
+        for entry in entries(report, bundle.as_deref()) {
             // An object that is not from the API server has no uid.
-            let Some(uid) = entry.subject().uid.clone() else { continue };
-            if self.is_due(&uid, &entry, addresses, now) {
+            let Some(uid) = &entry.subject().uid else { continue };
+            known += usize::from(self.table.writes.contains_key(uid));
+            if self.is_due(uid, &entry, addresses, now) {
                 due.push(entry);
             }
-            reported.insert(uid);
         }
-        let gone = self.table.writes.extract_if(|uid, _| !reported.contains(uid));
-        due.extend(gone.filter_map(|(_, write)| write.content.entry.emptied()));
+        if self.table.writes.len() > known {
+            due.extend(self.gone(report));
+        }
         let mut is_done = true;
         while !due.is_empty() {
             let kind = due[0].subject().object.kind;
             let (of_kind, others) = due.into_iter().partition(|entry| entry.subject().object.kind == kind);
             due = others;
-            match self.write_kind(kind, of_kind, addresses, now).await {
+            let count = entries(report, None).filter(|entry| entry.subject().object.kind == kind).count();
+            match self.write_kind(kind, of_kind, count, addresses, now).await {
                 Ok(all) => is_done &= all,
                 Err(()) => return false,
             }
         }
         is_done
+    }
+
+    /// Forgets the objects that the report does not have any more. Returns the entries that empty their
+    /// statuses.
+    fn gone(&mut self, report: &GatewayReport) -> Vec<Entry> {
+        let reported: HashSet<String> =
+            entries(report, None).filter_map(|entry| entry.subject().uid.clone()).collect();
+        let gone = self.table.writes.extract_if(|uid, _| !reported.contains(uid));
+        gone.filter_map(|(_, write)| write.content.entry.emptied()).collect()
     }
 
     fn is_due(&self, uid: &str, entry: &Entry, addresses: &Arc<[IngressPoint]>, now: Instant) -> bool {
@@ -196,11 +212,13 @@ impl GatewayWriter {
         })
     }
 
-    /// Writes objects of one kind. Returns whether all are done; an error if the API server is unavailable.
+    /// Writes objects of one kind, of which the report has so many. Returns whether all are done; an error if
+    /// the API server is unavailable.
     async fn write_kind(
         &mut self,
         kind: &'static str,
         entries: Vec<Entry>,
+        count: usize,
         addresses: &Arc<[IngressPoint]>,
         now: Instant,
     ) -> Result<bool, ()> {
@@ -208,7 +226,7 @@ impl GatewayWriter {
         let Some(collection) = Collection::of(kind, &self.versions) else { return Ok(true) };
         let mut is_done = true;
         let mut entries = entries;
-        if entries.len() >= LISTED_MIN {
+        if is_listed(entries.len(), count) {
             let server = self.server.clone();
             let mut page = Some(read_page(&server, &collection, String::new()).await?);
             while let Some(mut read) = page {
@@ -266,6 +284,11 @@ impl GatewayWriter {
         }
         Ok(is_done)
     }
+}
+
+/// Whether so many objects of a kind are read as a list, of the number that the report has.
+fn is_listed(due: usize, count: usize) -> bool {
+    due >= LISTED_MIN && due.saturating_mul(LISTED_SHARE) >= count
 }
 
 /// Reads a page of a list; an error if the API server is unavailable.

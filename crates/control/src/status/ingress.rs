@@ -95,7 +95,7 @@ impl Writer {
         };
         for ingress in to_compare {
             // An Ingress that is not from the API server has no uid.
-            let Some(uid) = &ingress.metadata.uid else { continue };
+            let Some(uid) = ingress.metadata.uid() else { continue };
             if self.is_due(uid, ingress, wanted, now) {
                 // The record precedes the response, because the write may succeed although its response never
                 // arrives.
@@ -142,7 +142,7 @@ impl Writer {
         points: &Arc<[IngressPoint]>,
         until: Option<Instant>,
     ) {
-        let uid = ingress.metadata.uid.clone().unwrap_or_default();
+        let uid = ingress.metadata.uid().unwrap_or_default().to_owned();
         let content = Addressed { over: Arc::downgrade(ingress), points: Arc::clone(points) };
         self.table.writes.insert(uid, Write { content, until });
     }
@@ -170,22 +170,22 @@ impl Writer {
     fn prune(&mut self, translation: &Translation) {
         if self.table.writes.len() > 2 * translation.ingresses.len() + 64 {
             let uids: HashSet<_> =
-                translation.ingresses.iter().filter_map(|ingress| ingress.metadata.uid.as_ref()).collect();
-            self.table.writes.retain(|uid, _| uids.contains(uid));
+                translation.ingresses.iter().filter_map(|ingress| ingress.metadata.uid()).collect();
+            self.table.writes.retain(|uid, _| uids.contains(uid.as_str()));
         }
     }
 }
 
 fn says(ingress: &Ingress, wanted: &[IngressPoint]) -> bool {
-    let said = &ingress.status.load_balancer.ingress;
-    **said == *wanted || tidy(said.iter().cloned()) == wanted
+    let said = ingress.status.points();
+    *said == *wanted || tidy(said.iter().cloned()) == wanted
 }
 
 async fn write(server: &Server, ingress: &Sourced<Ingress>, points: &[IngressPoint]) -> Result<(), Failure> {
     let api: Api<networking::Ingress> = Api::namespaced(server.client.clone(), ingress.namespace());
     // The uid makes the patch fail if the Ingress was replaced by another with the same name.
     let patch = Patch::Merge(json!({
-        "metadata": {"uid": ingress.metadata.uid},
+        "metadata": {"uid": ingress.metadata.uid()},
         "status": {"loadBalancer": {"ingress": points}},
     }));
     let parameters = PatchParams::default();

@@ -30,8 +30,10 @@ pub(super) struct These {
     pub(super) endpoints: Vec<NsName>,
     /// All other inputs.
     pub(super) others: Vec<Input>,
-    /// Objects of the Gateway API exist or existed, and may have changed.
+    /// Objects of the Gateway API exist or existed.
     pub(super) has_gateways: bool,
+    /// The objects of the Gateway API are those of the previous translation.
+    pub(super) has_same_gateways: bool,
 }
 
 /// An Ingress before and after a change.
@@ -54,6 +56,8 @@ pub(super) struct Seen {
     endpoints: Of<Endpoints>,
     acme: Arc<Held>,
     has_gateways: bool,
+    /// The versions of the stores of the Gateway API.
+    gateways: Vec<Version>,
     rest: Option<Rest>,
 }
 
@@ -81,8 +85,16 @@ struct Rest {
     now: i64,
 }
 
+impl These {
+    /// Whether nothing but endpoints has changed.
+    pub(super) fn is_of_endpoints(&self) -> bool {
+        self.has_same_gateways && self.ingresses.is_empty() && self.others.is_empty()
+    }
+}
+
 impl Seen {
-    /// The inputs that differ from the previous translation. Objects are compared by address. `Seen` holds
+    /// The inputs that differ from the previous translation. Of a store that knows the places of its changes,
+    /// only these are compared, else all objects, by address. `Seen` holds
     /// the old objects, so that no new object can have the address of an old one.
     pub(super) fn changes(
         &mut self,
@@ -96,6 +108,9 @@ impl Seen {
         let has_gateways = !index.gateway.is_empty();
         these.has_gateways = has_gateways || self.has_gateways;
         self.has_gateways = has_gateways;
+        let versions = index.gateway.versions();
+        these.has_same_gateways = self.gateways == versions;
+        self.gateways = versions;
         let others = &mut these.others;
         self.classes.follow(&index.classes).each(|it| others.push(Input::Class(it.name().to_owned())));
         self.configmaps.follow(&index.configmaps).each(|it| {
@@ -151,27 +166,34 @@ impl<T: Resource> Of<T> {
         if self.version.as_ref() == Some(now.version()) {
             return difference;
         }
+        let changed = self.version.as_ref().and_then(|version| now.changed_since(version));
         self.version = Some(now.version().clone());
         let Difference { gone, come, in_place } = &mut difference;
-        let mut count = 0;
-        for object in now.iter() {
-            match self.objects.get_mut(count) {
-                Some(old) if Arc::ptr_eq(old, object) => {}
-                Some(old) => {
-                    *in_place &= old.key() == object.key();
-                    gone.push(std::mem::replace(old, Arc::clone(object)));
-                    come.push(Arc::clone(object));
-                }
-                None => {
-                    *in_place = false;
-                    self.objects.push(Arc::clone(object));
-                    come.push(Arc::clone(object));
-                }
-            }
-            count += 1;
+        if self.objects.is_empty() {
+            self.objects.reserve_exact(now.len());
         }
-        *in_place &= count == self.objects.len();
-        gone.extend(self.objects.drain(count..));
+        let mut compare = |place: usize, object: &Arc<Sourced<T>>| match self.objects.get_mut(place) {
+            Some(old) if Arc::ptr_eq(old, object) => {}
+            Some(old) => {
+                *in_place &= old.key() == object.key();
+                gone.push(std::mem::replace(old, Arc::clone(object)));
+                come.push(Arc::clone(object));
+            }
+            None => {
+                *in_place = false;
+                self.objects.push(Arc::clone(object));
+                come.push(Arc::clone(object));
+            }
+        };
+        match changed {
+            Some(places) => {
+                let objects = places.into_iter().filter_map(|place| Some((place, now.at(place)?)));
+                objects.for_each(|(place, object)| compare(place, object));
+            }
+            None => now.iter().enumerate().for_each(|(place, object)| compare(place, object)),
+        }
+        *in_place &= now.len() == self.objects.len();
+        gone.extend(self.objects.drain(now.len()..));
         if *in_place {
             return difference;
         }

@@ -14,7 +14,7 @@ pub(super) fn services(clusters: &Clusters, index: &Index) -> BTreeMap<NsName, S
         let (service, _) = identity.rsplit_once(':')?;
         let (namespace, name) = service.split_once('/')?;
         let name = NsName::new(namespace, name);
-        let uid = index.services.get(&name)?.metadata.uid.clone()?;
+        let uid = index.services.get(&name)?.metadata.uid()?.to_owned();
         Some((name, uid))
     };
     checked.filter_map(|cluster| uid(&cluster.identity)).collect()

@@ -25,6 +25,8 @@ pub(super) struct Clusters {
     parts: Parts,
     /// The clusters that depend on an input, by input; none if it has to be made again.
     dependents: Option<Vec<(Node, u32)>>,
+    /// The clusters of which neither a Service nor endpoints exist.
+    missing: BTreeSet<u32>,
 }
 
 /// The identity of a cluster.
@@ -83,8 +85,11 @@ pub(super) struct ClusterQueries<'c, 'a> {
 impl Clusters {
     /// Removes clusters on which nothing depends.
     pub(super) fn sweep(&mut self, revisions: &Revisions) {
-        let Self { made, model, parts: _, dependents: _ } = self;
-        made.sweep(revisions, |number| model.remove(ClusterId(number)));
+        let Self { made, model, parts: _, dependents: _, missing } = self;
+        made.sweep(revisions, |number| {
+            model.remove(ClusterId(number));
+            missing.remove(&number);
+        });
     }
 
     /// Makes the clusters again that depend on these inputs, of which only endpoints differ. Returns whether
@@ -95,7 +100,7 @@ impl Clusters {
         inputs: &Inputs<'_>,
         revisions: &Revisions,
     ) -> bool {
-        let Self { made, model, dependents, .. } = self;
+        let Self { made, model, dependents, missing, .. } = self;
         let dependents = dependents.get_or_insert_with(|| made.dependents());
         let mut numbers = BTreeSet::new();
         for node in nodes {
@@ -120,6 +125,7 @@ impl Clusters {
                     made
                 },
             );
+            note_missing(missing, number, made);
             is_same &= made.peek(number) == Some(&before);
         }
         is_same
@@ -139,14 +145,9 @@ impl Clusters {
         unused.filter_map(|&node| self.made.number_of(node, revisions)).collect()
     }
 
-    /// Whether neither a Service nor endpoints of a cluster exist.
-    pub(super) fn is_missing(&self, number: u32) -> bool {
-        self.made.peek(number).is_some_and(|made| made.is_missing)
-    }
-
     /// Removes unused clusters, and records the inputs of those that were made.
     pub(super) fn change(&mut self, remade: &[u32], unused: &BTreeSet<u32>, revisions: &Revisions) {
-        let Self { made, model, dependents, .. } = self;
+        let Self { made, model, dependents, missing, .. } = self;
         if let Some(dependents) = dependents.as_mut().filter(|_| !remade.is_empty() || !unused.is_empty()) {
             let changed: BTreeSet<_> = remade.iter().chain(unused).copied().collect();
             dependents.retain(|(_, number)| !changed.contains(number));
@@ -160,14 +161,13 @@ impl Clusters {
         for &number in unused {
             model.remove(ClusterId(number));
             made.remove(number, revisions);
+            missing.remove(&number);
         }
     }
 
     /// The missing Services that backends name.
     pub(super) fn missing(&self) -> BTreeSet<NsName> {
-        let numbers = (0..self.made.end() as u32).filter(|&number| self.made.has(number));
-        let missing = numbers.filter(|&number| self.made.value(number).is_missing);
-        missing.map(|number| self.made.key(number).service.clone()).collect()
+        self.missing.iter().map(|&number| self.made.key(number).service.clone()).collect()
     }
 }
 
@@ -236,7 +236,7 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             Some(affinity) => {
                 // The uid stays the same for the life of the Service and for all replicas, and only users
                 // with read access to the Service know it.
-                let uid = self.inputs.service(name).and_then(|service| service.metadata.uid.as_deref());
+                let uid = self.inputs.service(name).and_then(|service| service.metadata.uid());
                 let secret = self.inputs.options.session_secret.as_ref().map_or(&[][..], SessionKey::bytes);
                 let key = SessionKey::new(&[secret, uid.unwrap_or_default().as_bytes()]);
                 Stickiness::Mainline(Some(Arc::new(Affinity { key: Some(key), ..Affinity::clone(affinity) })))
@@ -415,7 +415,8 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
     }
 
     fn refresh_one(&mut self, number: u32) {
-        let Self { clusters: Clusters { made, model, .. }, inputs, revisions, consensus, .. } = self;
+        let Self { clusters, inputs, revisions, consensus, .. } = self;
+        let Clusters { made, model, missing, .. } = &mut **clusters;
         let key = made.key(number);
         let settings = match key.purpose {
             Purpose::Http => {
@@ -446,8 +447,18 @@ impl<'c, 'a> ClusterQueries<'c, 'a> {
             },
         );
         if is_new {
+            note_missing(missing, number, made);
             self.remade.push(number);
         }
+    }
+}
+
+/// Records whether neither a Service nor endpoints of a cluster exist.
+fn note_missing(missing: &mut BTreeSet<u32>, number: u32, made: &Memo<Key, Made>) {
+    if made.peek(number).is_some_and(|made| made.is_missing) {
+        missing.insert(number);
+    } else {
+        missing.remove(&number);
     }
 }
 

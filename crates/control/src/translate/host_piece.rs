@@ -10,19 +10,20 @@ use model::Host;
 use smallvec::SmallVec;
 
 use super::claim::HostCertificate;
+use super::handful::Handful;
 use super::hosts::{self, Merged, WildcardTls};
 use super::origin::RouteOrigin;
 use super::ownership::Terms;
 use crate::problem::Problem;
 
-/// The numbers of the Ingresses with a claim about a host, the oldest first.
-pub(super) type Group = SmallVec<[u32; 2]>;
+/// The numbers of the Ingresses with a claim about a host, the oldest first, while they are gathered.
+pub(super) type Group = SmallVec<[u32; 4]>;
 
 /// The result for one host.
 pub(super) struct HostPiece {
     /// The numbers of the Ingresses with a claim about the host, the oldest first, followed by those of
     /// canaries.
-    pub(super) claimants: Group,
+    pub(super) claimants: Handful,
     /// An Ingress that is no canary has a claim about the host, or the default backend receives its requests.
     pub(super) is_served: bool,
     pub(super) host: Arc<Host>,
@@ -51,7 +52,7 @@ struct Rest {
 impl HostPiece {
     /// Makes the result of a host. Unchanged parts of the old host stay the same objects.
     pub(super) fn new(
-        claimants: Group,
+        claimants: &[u32],
         is_served: bool,
         wildcard: Option<WildcardTls>,
         merged: Merged,
@@ -74,7 +75,7 @@ impl HostPiece {
             is_obtained,
         };
         Self {
-            claimants,
+            claimants: claimants.into(),
             is_served,
             host: hosts::take_over(host, old.map(|old| &old.host)),
             origins: known.map_or_else(|| origins.into(), |old| Arc::clone(&old.origins)),
@@ -109,6 +110,11 @@ impl HostPiece {
     /// Whether the host says nothing about other names: neither aliases nor a redirect from another name.
     pub(super) fn stands_alone(&self) -> bool {
         self.rest.as_ref().is_none_or(|rest| rest.www.is_none() && rest.aliases_by.is_none())
+    }
+
+    /// Whether only canaries have a claim about the host.
+    pub(super) fn is_of_canaries(&self) -> bool {
+        !self.is_served && !self.claimants.is_empty()
     }
 
     pub(super) fn is_obtained(&self) -> bool {

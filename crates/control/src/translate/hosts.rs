@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use model::{
     Action, Alias, Certificate, ErrorPages, Host, HostName, HostScript, HostTls, LabelTexts, Labels,
-    PathKind, PathMatch, Redirect, RedirectTarget, RequestFilter, RequestFilters, Route,
+    PathKind, PathMatch, Rare, Redirect, RedirectTarget, RequestFilter, RequestFilters, Route,
 };
 
 use super::claim::{CanaryClaim, Claim, DraftRoute, HostCertificate, NamedPort, www};
@@ -146,7 +146,7 @@ pub(super) fn unclaimed(name: &HostName, canaries: &[CanaryClaim], tls: &Arc<Hos
     };
     let host = Host {
         name: name.clone(),
-        aliases: Vec::new(),
+        aliases: Rare::default(),
         tls: Arc::clone(tls),
         routes: Vec::new(),
         wider: None,
@@ -503,7 +503,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         let tls = Arc::new(HostTls { certificate, ..HostTls::default() });
         let host = Host {
             name: HostName::Exact(name),
-            aliases: Vec::new(),
+            aliases: Rare::default(),
             tls,
             routes: vec![Arc::new(route)],
             wider: None,
@@ -525,7 +525,7 @@ impl<'m, 'c, 'a> Merge<'m, 'c, 'a> {
         problems.extend(taken.into_iter().map(|taken| taken.problem(self.name)));
         routes.shrink_to_fit();
         let tls = if self.tls == **defaults.tls { Arc::clone(defaults.tls) } else { Arc::new(self.tls) };
-        let host = Host { name: self.name.clone(), aliases: self.aliases, tls, routes, wider: None };
+        let host = Host { name: self.name.clone(), aliases: self.aliases.into(), tls, routes, wider: None };
         let (certificates, aliases_by) = (self.certificates, self.aliases_by);
         let is_obtained = self.is_obtained;
         Merged { host, www, origins, certificates, problems, terms, aliases_by, is_obtained }
@@ -546,7 +546,7 @@ mod tests {
             backends,
             timeouts: timeouts.into(),
             retry: retry.into(),
-            body_bytes_max,
+            body_bytes_max: body_bytes_max.into(),
             connection_header,
             sets_affinity_cookie: false,
             head: None,
@@ -565,7 +565,7 @@ mod tests {
     }
 
     fn host(routes: Vec<Arc<Route>>) -> Host {
-        Host { name: HostName::Any, aliases: Vec::new(), tls: Arc::default(), routes, wider: None }
+        Host { name: HostName::Any, aliases: Rare::default(), tls: Arc::default(), routes, wider: None }
     }
 
     #[test]

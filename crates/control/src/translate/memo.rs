@@ -25,10 +25,15 @@ pub(super) struct Node(u32);
 #[derive(Clone, Debug)]
 pub(super) struct Dependencies {
     nodes: SmallVec<[Node; 4]>,
-    /// The second since 1970 from which the value differs although the dependencies are the same;
-    /// [`i64::MAX`] for never.
-    until: i64,
+    /// The second since 1970 from which the value differs although the dependencies are the same; [`NEVER`]
+    /// for never.
+    until: u32,
+    /// The last revision in which the value was verified.
+    good: u32,
 }
+
+/// The second of [`Dependencies`] that stands for never, and for any after it, from 2106 on.
+const NEVER: u32 = u32::MAX;
 
 /// The current revision, the revision in which each [`Node`] changed, and the queries that are running.
 #[derive(Debug, Default)]
@@ -58,7 +63,14 @@ struct State {
 
 impl Default for Dependencies {
     fn default() -> Self {
-        Self { nodes: SmallVec::new(), until: i64::MAX }
+        Self { nodes: SmallVec::new(), until: NEVER, good: 0 }
+    }
+}
+
+impl Dependencies {
+    /// The second since 1970 from which the value differs; [`i64::MAX`] for never.
+    fn until(&self) -> i64 {
+        if self.until == NEVER { i64::MAX } else { i64::from(self.until) }
     }
 }
 
@@ -96,7 +108,7 @@ impl Revisions {
         if second > self.now.get()
             && let Some(open) = self.open.borrow_mut().last_mut()
         {
-            open.until = open.until.min(second);
+            open.until = open.until.min(u32::try_from(second).unwrap_or(NEVER));
         }
     }
 
@@ -105,14 +117,15 @@ impl Revisions {
         let made = make();
         let mut dependencies = self.open.borrow_mut().pop().unwrap_or_default();
         dependencies.nodes.shrink_to_fit();
+        dependencies.good = self.current.get();
         (made, dependencies)
     }
 
     /// Whether a value that was verified in an earlier revision is still valid.
-    fn is_current(&self, dependencies: &Dependencies, good: u32) -> bool {
-        let states = self.states.borrow();
+    fn is_current(&self, dependencies: &Dependencies) -> bool {
+        let (states, good) = (self.states.borrow(), dependencies.good);
         good >= self.oldest.get()
-            && dependencies.until > self.now.get()
+            && dependencies.until() > self.now.get()
             && dependencies.nodes.iter().all(|node| states[node.0 as usize].changed <= good)
     }
 
@@ -185,8 +198,6 @@ pub(super) struct Memo<K, V> {
 struct Made<V> {
     value: V,
     dependencies: Dependencies,
-    /// The last revision in which the value was verified.
-    good: u32,
 }
 
 impl<K> Default for Numbers<K> {
@@ -326,10 +337,10 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         let current = revisions.current.get();
         let place = &mut self.values[number as usize];
         if let Some(made) = place {
-            let is_good = made.good == current
-                || revisions.is_current(&made.dependencies, made.good) && holds(&made.value);
+            let is_good = made.dependencies.good == current
+                || revisions.is_current(&made.dependencies) && holds(&made.value);
             if is_good {
-                made.good = current;
+                made.dependencies.good = current;
                 return false;
             }
         }
@@ -340,7 +351,7 @@ impl<K: Eq + Hash, V> Memo<K, V> {
         let key = self.numbers.key(number);
         let (value, dependencies) = revisions.record(|| make(key, old.map(|made| made.value)));
         revisions.hold(&dependencies);
-        self.values[number as usize] = Some(Made { value, dependencies, good: current });
+        self.values[number as usize] = Some(Made { value, dependencies });
         revisions.note_change(self.numbers.node(number));
         true
     }
@@ -427,12 +438,12 @@ impl<K: Eq + Hash, V> Memo<K, V> {
     /// The second since 1970 from which the value with this number has to be made again; [`i64::MAX`] for
     /// never, and without a value.
     pub(super) fn until_of(&self, number: u32) -> i64 {
-        self.values[number as usize].as_ref().map_or(i64::MAX, |made| made.dependencies.until)
+        self.values[number as usize].as_ref().map_or(i64::MAX, |made| made.dependencies.until())
     }
 
     /// The first second since 1970 at which a value has to be made again; [`i64::MAX`] for never.
     pub(super) fn until(&self) -> i64 {
-        self.values.iter().flatten().map(|made| made.dependencies.until).min().unwrap_or(i64::MAX)
+        self.values.iter().flatten().map(|made| made.dependencies.until()).min().unwrap_or(i64::MAX)
     }
 }
 

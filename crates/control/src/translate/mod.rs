@@ -23,6 +23,7 @@ mod clusters;
 pub mod configmap;
 mod endpoints;
 pub mod gateway;
+mod handful;
 mod header;
 mod host_piece;
 mod hosts;

@@ -32,7 +32,7 @@ impl Translation {
             }
             Orphan {
                 namespace: ingress.namespace().to_owned(),
-                ingress: ingress.metadata.name.clone(),
+                ingress: ingress.name().to_owned(),
                 lacks_service,
                 lacks_endpoint,
             }

@@ -7,13 +7,16 @@
 
 mod few;
 mod host_queries;
+mod problems;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{Alias, Host, HostList, HostName, HostTls, List, Listener, Model, Protocol, Replicas, Settings};
+use model::{
+    Alias, Host, HostList, HostName, HostTls, List, Listener, Model, Protocol, Rare, Replicas, Settings,
+};
 
 use super::backend_settings::BackendConsensus;
 use super::certificates;
@@ -26,7 +29,7 @@ use super::gateway::report::GatewayReport;
 use super::host_piece::HostPiece;
 use super::hosts::Defaults;
 use super::ingress::class::Class;
-use super::ingress::{Claimants, Ingresses};
+use super::ingress::{Claimants, Ingresses, ParsedIngress};
 use super::inputs::{Input, Inputs, KnownInputs};
 use super::memo::{Memo, Revisions};
 use super::origin::RouteOrigin;
@@ -42,6 +45,7 @@ use crate::resolve::Resolved;
 use crate::source::Skipped;
 use few::Places;
 use host_queries::HostQueries;
+use problems::Faulty;
 
 /// Translates objects, and stores the results for the next translation.
 #[derive(Default)]
@@ -64,6 +68,7 @@ pub struct Translator {
     last: Option<Translation>,
     /// The order of the hosts; none where each change has to visit all of them.
     places: Option<Places>,
+    faulty: Faulty,
     /// The hosts that the last translation has visited.
     visited: usize,
 }
@@ -166,6 +171,7 @@ impl Translator {
             renamed,
             last,
             places,
+            faulty,
             visited,
             ..
         } = self;
@@ -192,15 +198,19 @@ impl Translator {
         follow_one(replicas, &inputs, &mut queries, revisions, replicas::build);
         let rest = || claimants.rest(SourceLocation::of_proxy());
         let of_streams = &streams.value(ONLY).made;
-        let of_gateways = gateways.follow((&rest, base), of_streams, &inputs, &mut queries, revisions);
+        let has_rivals = !order.is_empty();
+        let of_gateways =
+            gateways.follow((&rest, base), of_streams, has_rivals, &inputs, &mut queries, revisions);
         let made = Made { options, global, ingresses, hosts, order: &order, streams, replicas, renamed };
         let names = made.names(of_gateways.is_some());
         let mut translation = made.translation(&names, last.as_ref());
         let is_simple = of_gateways.is_none() && !ingresses.keeps_any();
         *places = (is_simple && made.hosts().all(HostPiece::stands_alone)).then(|| {
             let is_served = |&number: &u32| hosts.value(number).is_served;
-            Places::new(order.iter().copied().filter(is_served).collect(), consensus, wildcards)
+            let (served, unserved) = order.iter().copied().partition(is_served);
+            Places::new(served, unserved, consensus, wildcards)
         });
+        *faulty = Faulty::of(ingresses, &order, hosts);
         if let Some(made) = of_gateways {
             gateways.join(made, &names, options, &mut translation);
             translation.model.listeners = sharing(translation.model.listeners, last.as_ref());
@@ -387,7 +397,7 @@ impl Made<'_> {
         for piece in self.hosts() {
             let Some(by) = piece.aliases_by() else { continue };
             let owner = self.ingresses.owner(by);
-            for alias in &piece.host.aliases {
+            for alias in &*piece.host.aliases {
                 let Alias::Name(name) = alias else { continue };
                 let before = names.get(name);
                 let is_first = before.is_none_or(|before| {
@@ -413,7 +423,7 @@ impl Made<'_> {
         if piece.host.aliases.iter().all(is_own) {
             return Arc::clone(&piece.host);
         }
-        let aliases: Vec<_> = piece.host.aliases.iter().filter(|alias| is_own(alias)).cloned().collect();
+        let aliases: Rare<_> = piece.host.aliases.iter().filter(|alias| is_own(alias)).cloned().collect();
         let known = before.get(&piece.host.name);
         let known = known.filter(|(of, known)| Arc::ptr_eq(of, &piece.host) && known.aliases == aliases);
         let known = known.map(|(_, known)| Arc::clone(known));
@@ -444,18 +454,16 @@ impl Made<'_> {
         self.order.iter().map(|&number| self.hosts.value(number))
     }
 
-    /// All problems, sorted by place, without duplicates: several hosts may report the same missing object.
+    /// All problems, sorted by place.
     fn problems(&self, names: &HostsOfIngresses) -> Vec<Problem> {
         let of_names = self.problems_of_names(names);
-        let of_ingresses = self.ingresses.all().flat_map(|ingress| &ingress.problems);
+        let of_ingresses = self.ingresses.all().flat_map(ParsedIngress::problems);
         let of_hosts = self.hosts().flat_map(HostPiece::problems);
         let all = self.global.value(ONLY).problems.iter().chain(of_ingresses).chain(of_hosts);
         let others = self.streams.value(ONLY).problems.iter().chain(&self.replicas.value(ONLY).problems);
-        let others = others.chain(&of_names);
-        let mut told = HashSet::new();
-        let mut problems: Vec<_> = all.chain(others).filter(|&problem| told.insert(problem)).collect();
-        problems.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
-        problems.into_iter().cloned().chain(self.ingresses.problems_of_kept()).collect()
+        let mut problems = problems::in_order(all.chain(others).chain(&of_names));
+        problems.extend(self.ingresses.problems_of_kept());
+        problems
     }
 
     /// Hosts and aliases that are left out because other objects own them.
@@ -465,7 +473,7 @@ impl Made<'_> {
             let name = &piece.host.name;
             if let Some(holder) = names.get(name).filter(|one| one.is_alias) {
                 let owner = &holder.owner.object;
-                for &ingress in &piece.claimants {
+                for &ingress in &*piece.claimants {
                     let message = format!(
                         "host {name} is a server-alias of {owner}, which is older and of another namespace; it is ignored here"
                     );

@@ -2,7 +2,7 @@
 //! only the hosts of the changed Ingresses.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -43,7 +43,10 @@ enum Extra {
     Alias,
     WwwRedirect,
     Balance,
+    /// A value that is not valid.
     Wrong,
+    /// TLS with a Secret that does not exist.
+    NoSecret,
 }
 
 #[derive(Clone, Debug)]
@@ -63,11 +66,12 @@ fn shape(is_dated: bool) -> impl Strategy<Value = Shape> {
     ];
     let extra = prop_oneof![
         24 => Just(Extra::Nothing),
+        4 => prop::sample::select(vec![Extra::Wrong, Extra::NoSecret]),
         1 => prop::sample::select(vec![
-            Extra::Tls, Extra::Canary, Extra::OtherClass, Extra::Alias, Extra::WwwRedirect, Extra::Balance, Extra::Wrong,
+            Extra::Tls, Extra::Canary, Extra::OtherClass, Extra::Alias, Extra::WwwRedirect, Extra::Balance,
         ]),
     ];
-    let service = prop_oneof![12 => 0..3_usize, 1 => Just(3)];
+    let service = prop_oneof![6 => 0..3_usize, 1 => Just(3)];
     let path = prop::sample::select(vec!["/", "/a", "/b"]);
     (hosts, service, path, extra, 1..20_u8).prop_map(move |(hosts, service, path, extra, born)| Shape {
         hosts,
@@ -105,7 +109,7 @@ fn ingress(namespace: &str, name: &str, shape: &Shape) -> String {
         Extra::WwwRedirect => _ = annotations.insert("from-to-www-redirect", "true"),
         Extra::Balance => _ = annotations.insert("load-balance", "ewma"),
         Extra::Wrong => _ = annotations.insert("proxy-read-timeout", "soon"),
-        Extra::Nothing | Extra::Tls | Extra::OtherClass => {}
+        Extra::Nothing | Extra::Tls | Extra::NoSecret | Extra::OtherClass => {}
     }
     let mut text = format!(
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: {namespace}\n  uid: {name}-{}\n",
@@ -124,6 +128,9 @@ fn ingress(namespace: &str, name: &str, shape: &Shape) -> String {
     }
     if *extra == Extra::Tls {
         writeln!(text, "  tls: [{{hosts: ['{}']}}]", HOSTS[hosts[0]]).unwrap();
+    }
+    if *extra == Extra::NoSecret {
+        writeln!(text, "  tls: [{{hosts: ['{}'], secretName: none}}]", HOSTS[hosts[0]]).unwrap();
     }
     text.push_str("  rules:\n");
     for &host in hosts {
@@ -177,13 +184,19 @@ fn take(step: &Step, index: &mut Index) {
     }
 }
 
-/// Takes steps, several at a time, and compares after each group of them. Returns the number of translations
-/// that have visited fewer hosts than there are.
-fn compare(groups: &[Vec<Step>]) -> Result<usize, TestCaseError> {
+/// Translations that have visited fewer hosts than there are, and those of them with problems.
+#[derive(Clone, Copy, Default)]
+struct Few {
+    all: usize,
+    with_problems: usize,
+}
+
+/// Takes steps, several at a time, and compares after each group of them.
+fn compare(groups: &[Vec<Step>]) -> Result<Few, TestCaseError> {
     let mut index = begun();
     let mut translator = Translator::default();
     let options = Options::default();
-    let mut few = 0;
+    let mut few = Few::default();
     for group in groups {
         for step in group {
             take(step, &mut index);
@@ -196,7 +209,10 @@ fn compare(groups: &[Vec<Step>]) -> Result<usize, TestCaseError> {
             said(&made),
             said(&anew)
         );
-        few += usize::from(translator.visited() < made.model.hosts().count());
+        if translator.visited() < made.model.hosts().count() {
+            few.all += 1;
+            few.with_problems += usize::from(!made.problems.is_empty());
+        }
     }
     Ok(few)
 }
@@ -210,18 +226,24 @@ fn said(translation: &Translation) -> String {
 #[test]
 fn few_changes_give_what_all_objects_give() {
     for is_dated in [true, false] {
-        let few = Cell::new(0);
+        let few = Cell::new(Few::default());
         let strategy = prop::collection::vec(prop::collection::vec(step(is_dated), 1..3), 1..25);
         let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) };
         let mut runner = proptest::test_runner::TestRunner::new(config);
         let outcome = runner.run(&strategy, |groups| {
-            few.set(few.get() + compare(&groups)?);
+            let (before, of_groups) = (few.get(), compare(&groups)?);
+            few.set(Few {
+                all: before.all + of_groups.all,
+                with_problems: before.with_problems + of_groups.with_problems,
+            });
             Ok(())
         });
         if let Err(failure) = outcome {
             panic!("{failure}");
         }
-        assert!(few.get() > 50, "{} translations visited few hosts (dated: {is_dated})", few.get());
+        let Few { all, with_problems } = few.get();
+        assert!(all > 50, "{all} translations visited few hosts (dated: {is_dated})");
+        assert!(with_problems > 20, "{with_problems} with problems (dated: {is_dated})");
     }
 }
 
@@ -261,9 +283,107 @@ fn a_change_visits_the_hosts_of_its_ingresses() {
     }
 }
 
+/// A host with a problem is made by itself, and its problems come and go with it.
+#[test]
+fn a_problem_concerns_the_hosts_of_its_ingress() {
+    let put = |index: &mut Index, name: &str, service: usize, extra: Extra| {
+        let shape = Shape { hosts: Vec::new(), service, path: "/", extra, born: Some(1) };
+        let backend = format!("{{service: {{name: s{service}, port: {{number: 80}}}}}}");
+        let rule = format!(
+            "{{host: {name}.test, http: {{paths: [{{path: /, pathType: Prefix, backend: {backend}}}]}}}}"
+        );
+        apply(index, &format!("{}  - {rule}\n", ingress("blue", name, &shape)));
+    };
+    let mut index = begun();
+    (0..500).for_each(|number| put(&mut index, &format!("h{number}"), 0, Extra::Nothing));
+    let mut translator = Translator::default();
+    let options = Options::default();
+    let mut translated = |index: &Index| {
+        let made = translator.translate(index, &options, &Resolved::new(), now());
+        let problems: Vec<_> = made.problems.iter().map(|problem| problem.message.clone()).collect();
+        (translator.visited(), problems, made.missing_services)
+    };
+    assert_eq!(translated(&index), (500, Vec::new(), BTreeSet::new()));
+
+    put(&mut index, "new", 3, Extra::Nothing);
+    let (visited, problems, missing) = translated(&index);
+    assert_eq!((visited, missing), (1, BTreeSet::from([NsName::new("blue", "s3")])));
+    assert!(problems.len() == 1 && problems[0].contains("blue/s3"), "{problems:?}");
+
+    put(&mut index, "h7", 0, Extra::Wrong);
+    let (visited, problems, _) = translated(&index);
+    assert_eq!((visited, problems.len()), (1, 2), "{problems:?}");
+    assert!(problems[0].contains("proxy-read-timeout"), "Ingresses come first: {problems:?}");
+
+    put(&mut index, "h7", 0, Extra::Nothing);
+    let (visited, problems, _) = translated(&index);
+    assert_eq!((visited, problems.len()), (1, 1), "{problems:?}");
+
+    index.remove("Ingress", &NsName::new("blue", "new"));
+    assert_eq!(translated(&index), (1, Vec::new(), BTreeSet::new()));
+}
+
 /// The hosts that one translation has and the other one has not.
 fn changed(before: &Translation, after: &Translation) -> Vec<String> {
     let known: std::collections::HashSet<*const Host> = before.model.hosts().map(Arc::as_ptr).collect();
     let new = after.model.hosts().filter(|host| !known.contains(&Arc::as_ptr(host)));
     new.map(|host| host.name.to_string()).collect()
+}
+
+/// A Gateway, and a Secret for its listener with TLS, which no query reads.
+const GATEWAY: &str = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: c}\n\
+    spec: {controllerName: forebay.io/gateway-controller}\n---\n\
+    apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: g, namespace: blue, uid: g}\n\
+    spec: {gatewayClassName: c, listeners: [{name: http, port: 80, protocol: HTTP}, \
+    {name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: cert}]}}]}\n";
+
+/// A route of the Gateway to a Service.
+fn route(number: usize, service: usize) -> String {
+    format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: r{number}, namespace: blue, uid: r{number}}}\n\
+         spec: {{parentRefs: [{{name: g}}], hostnames: [r{number}.test], rules: [{{backendRefs: [{{name: s{service}, port: 80}}]}}]}}\n"
+    )
+}
+
+/// Beside Gateways, a change of endpoints visits no host; other changes visit all, and none is missed.
+#[test]
+fn endpoints_beside_gateways_visit_no_host() {
+    let mut index = begun();
+    let mut translator = Translator::default();
+    let options = Options::default();
+    let shape = Shape { hosts: vec![0], service: 0, path: "/", extra: Extra::Nothing, born: Some(1) };
+    apply(&mut index, &ingress("blue", "i0", &shape));
+    apply(&mut index, GATEWAY);
+    (0..20).for_each(|number| apply(&mut index, &route(number, number % 3)));
+    let mut follow = |index: &Index, what: &str| {
+        let made = translator.translate(index, &options, &Resolved::new(), now());
+        let anew = translate(index, &options, &Resolved::new(), now());
+        assert!(canonical(&made) == canonical(&anew), "{what}: {}\ninstead of\n{}", said(&made), said(&anew));
+        translator.visited()
+    };
+    let all = follow(&index, "at first");
+    assert!(all > 0);
+    for round in 0..3 {
+        apply(&mut index, &service("blue", 1, 2 + round));
+        assert_eq!(follow(&index, "other endpoints"), 0);
+        apply(&mut index, &service("blue", 1, 3 + round));
+        apply(&mut index, &route(usize::from(round), usize::from(round + 1) % 3));
+        assert_eq!(follow(&index, "endpoints and a route"), all);
+        apply(&mut index, &route(20 + usize::from(round), 1));
+        assert_eq!(follow(&index, "a new route"), all);
+        let secret = format!(
+            "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{name: cert, namespace: blue}}\nstringData: {{tls.crt: x{round}}}\n"
+        );
+        apply(&mut index, &secret);
+        assert_eq!(follow(&index, "a Secret of a listener"), all);
+        apply(&mut index, &service("blue", 1, 1));
+        assert_eq!(follow(&index, "fewer endpoints"), 0);
+        index.remove("HTTPRoute", &NsName::new("blue", format!("r{}", 10 + round)));
+        assert_eq!(follow(&index, "a removed route"), all);
+        apply(
+            &mut index,
+            &ingress("blue", "i0", &Shape { path: ["/a", "/b", "/"][usize::from(round)], ..shape.clone() }),
+        );
+        assert_eq!(follow(&index, "an Ingress"), all);
+    }
 }

@@ -256,9 +256,7 @@ async fn each_fault_is_told_apart() {
     assert_eq!(fault(at(address)).await, FaultKind::Refused);
     let wrong = LimitRedis::new(&format!("redis://:wrong@{address}/"), None, None).unwrap();
     assert_eq!(fault(wrong).await, FaultKind::Refused);
-    // A port that is no longer in use.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(fault(at(free)).await, FaultKind::Unreachable);
+    assert_eq!(fault(at(testkit::Refusing::default().address())).await, FaultKind::Unreachable);
     let unreadable: PasswordSource = Arc::new(|| Err(io::ErrorKind::NotFound.into()));
     let redis = LimitRedis::new(&format!("redis://{address}/"), None, Some(unreadable)).unwrap();
     assert_eq!(fault(redis).await, FaultKind::Unreachable);

@@ -33,7 +33,7 @@ pub(crate) const CHECKS: &[Check] = &[
         id: "upstream-reuse",
         category: "connections",
         what: "a new connection to the upstream for each request, or for many of them",
-        how: "new connections per request (ActiveOpens in /proc/net/snmp, or the proxy's metrics): above 0.1 a warning, above 0.5 a failure; if requests are not counted, the lifetime of connections and the share that never carried a second request (sock_diag)",
+        how: "new connections per request (ActiveOpens in /proc/net/snmp, or the proxy's metrics; of Forebay those by which its idle connections grew do not count): above 0.1 a warning, above 0.5 a failure; if requests are not counted, the lifetime of connections and the share that never carried a second request (sock_diag)",
         severity: Verdict::Failure,
         remedy: KEEP,
         case: "A, D",
@@ -359,6 +359,20 @@ mod tests {
         assert_eq!(regretted.verdict, Verdict::Failure);
         assert_eq!(regretted.message, "8,000 idle connections were closed and missed soon after");
         assert_eq!(finding("pool-too-small", &forebay(300, 40_000, 0)).verdict, Verdict::Ok);
+    }
+
+    #[test]
+    fn a_pool_that_fills_is_no_lack_of_reuse() {
+        let page = |opened, idle| {
+            format!("{}forebay_upstream_connections_idle {idle}\n", forebay(opened, opened, 0))
+        };
+        let finding =
+            |last: String| scene().grows("forebay/metrics", &page(0, 0), &last).finding("upstream-reuse");
+        let fills = finding(page(900, 890));
+        assert_eq!(fills.verdict, Verdict::Ok, "{}", fills.message);
+        assert!(fills.tells("connections_per_second", 90.0), "{fills:?}");
+        let closed = finding(page(900, 10));
+        assert_eq!(closed.verdict, Verdict::Failure, "{}", closed.message);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::subject::Subject;
 use crate::format::{percent, rate};
-use crate::read::metrics::{Pages, REQUESTS_TOTAL, UPSTREAM_OPENED, UPSTREAM_REQUESTS};
+use crate::read::metrics::{Pages, REQUESTS_TOTAL, UPSTREAM_IDLE, UPSTREAM_OPENED, UPSTREAM_REQUESTS};
 use crate::read::{counters, sockets};
 use crate::sample::Unknown;
 use crate::samples::Samples;
@@ -33,7 +33,8 @@ pub(super) struct Outgoing {
     pub(super) unseen_per_second: f64,
     /// Requests between the samples; none if they were not counted.
     pub(super) requests: Option<f64>,
-    /// New connections per request.
+    /// New connections per request. Where the proxy counts its idle connections, those by which their number
+    /// grew are left out.
     pub(super) per_request: Option<f64>,
     /// The address with most of the new connections, and its share of them.
     pub(super) remote: String,
@@ -98,13 +99,16 @@ impl Outgoing {
     pub(super) fn counted(samples: &Samples, pages: &Pages<'_>) -> Option<Outgoing> {
         let opened = pages.growth(UPSTREAM_OPENED)?;
         let requests = pages.growth(UPSTREAM_REQUESTS).filter(|requests| *requests > 0.0);
+        // Connections by which the number of idle ones grew replace none: after a start, or when more
+        // requests come, they fill the pool once.
+        let replacing = (opened - pages.growth(UPSTREAM_IDLE).unwrap_or(0.0)).max(0.0);
         let by_endpoint = pages.growth_by(UPSTREAM_OPENED, "endpoint");
         let main = by_endpoint.into_iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
         let (remote, most) = main.filter(|(_, most)| *most > 0.0).unwrap_or_default();
         Some(Outgoing {
             per_second: opened / samples.seconds().ok()?,
             requests,
-            per_request: requests.map(|requests| opened / requests),
+            per_request: requests.map(|requests| replacing / requests),
             remote,
             remote_share: most / opened.max(1.0),
             ..Outgoing::default()

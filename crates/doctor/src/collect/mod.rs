@@ -52,6 +52,12 @@ pub struct Scope {
 /// Fetches a page of metrics, or returns why there is none.
 pub type Metrics = Box<dyn FnMut() -> Result<String, String> + Send>;
 
+/// The lines of a page of metrics that checks read. Each check goes over the whole page, of which these are a
+/// small part.
+pub fn metrics_read(page: &str) -> String {
+    prometheus::only(page, METRICS_READ)
+}
+
 /// Why nothing was collected.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
@@ -123,7 +129,7 @@ impl Collector {
         }
         if let Some(metrics) = &mut self.scope.metrics {
             // Of thousands of services there are megabytes, of which the checks read a little.
-            let read = metrics().map(|page| prometheus::only(&page, METRICS_READ));
+            let read = metrics().map(|page| metrics_read(&page));
             sample.put("forebay/metrics", read.map_err(Absence::Unreadable));
         }
         sample

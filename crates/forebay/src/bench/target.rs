@@ -232,7 +232,8 @@ mod tests {
     fn of_several_addresses_those_are_kept_that_take_connections() {
         let listening = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let up = listening.each_ref().map(|listener| listener.local_addr().unwrap());
-        let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let refusing = testkit::Refusing::default();
+        let down = refusing.address();
         let mut addresses = Addresses { all: vec![up[0], down, up[1]], dns: None };
         let left_out = addresses.keep_reachable().unwrap();
         assert_eq!(addresses.all, up);

@@ -1,6 +1,6 @@
 //! `/console/changes`: the changes by the latest configurations, found by comparing each with the one before.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -115,10 +115,16 @@ impl Names {
 /// compared.
 fn hosts(before: &Model, now: &Model) -> Differences {
     let (before, now) = (unlike(before, now), unlike(now, before));
+    let addresses = |hosts: &[&Arc<Host>]| hosts.iter().map(|host| Arc::as_ptr(host)).collect();
+    let (old, new): (HashSet<_>, HashSet<_>) = (addresses(&before), addresses(&now));
+    let differing = old.symmetric_difference(&new).copied().collect::<HashSet<_>>();
+    let all = before.iter().chain(&now);
+    let names: HashSet<_> =
+        all.filter(|host| differing.contains(&Arc::as_ptr(host))).map(|host| &host.name).collect();
     // A name occurs once for each listener: one of several is enough to say that it changed.
     let by_name = |hosts: Vec<&Arc<Host>>| -> HashMap<String, Vec<Arc<Host>>> {
         let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        for host in hosts {
+        for host in hosts.into_iter().filter(|host| names.contains(&host.name)) {
             by_name.entry(host.name.to_string()).or_default().push(Arc::clone(host));
         }
         by_name

@@ -155,13 +155,17 @@ impl Watchers {
     async fn keep_measuring(self: Arc<Self>, seen: Arc<Seen>) {
         let mut sampler = Sampler::new();
         let mut last_watched = Instant::now();
+        // The first rates come as soon as they may: a client waits for them, and another replica not for
+        // long.
+        let mut rests = 0;
         loop {
             let begun = Instant::now();
             self.tell(&mut sampler, &seen);
             if self.is_over(&mut last_watched) {
                 return;
             }
-            tokio::time::sleep((begun.elapsed() * RESTS).clamp(EVERY, EVERY_AT_MOST)).await;
+            tokio::time::sleep((begun.elapsed() * rests).clamp(EVERY, EVERY_AT_MOST)).await;
+            rests = RESTS;
         }
     }
 

@@ -103,7 +103,9 @@ impl Stage {
         };
         let without_reuse = serve("without-reuse", &[loopback, ("upstream-keepalive-connections", "0")], 0)?;
         let is_free = TcpListener::bind((Ipv4Addr::LOCALHOST, LIKELY_PORT)).is_ok();
-        let forebay = serve("forebay", &[loopback], if is_free { LIKELY_PORT } else { 0 })?;
+        // Another program may take the port before Forebay does.
+        let likely = is_free.then(|| serve("forebay", &[loopback], LIKELY_PORT)).and_then(Result::ok);
+        let forebay = likely.map_or_else(|| serve("forebay", &[loopback], 0), Ok)?;
         let pod = Pod::free(pod).hold(POD_PERCENT)?;
         Ok(Stage { without_reuse, forebay, pod, address })
     }

@@ -59,6 +59,15 @@ pub(crate) fn is_change(kind: &str) -> bool {
     ![kind::FINDING_BEGAN, kind::FINDING_ENDED, kind::BAND_LEFT].contains(&kind)
 }
 
+/// Events that no check judges, and that nobody does: panics, killed processes, and values that left their
+/// bands. The oldest is the first.
+pub(crate) fn noticed(record: &Record, range: Range) -> Vec<Happened> {
+    let mut events = record.events(range.from_ms..=range.until_ms);
+    events.retain(|event| [kind::PANIC, kind::KILLED, kind::BAND_LEFT].contains(&&*event.kind));
+    events.sort_by_key(|event| event.at);
+    events.iter().map(Happened::of).collect()
+}
+
 impl Happened {
     pub(crate) fn of(event: &Event) -> Happened {
         Happened {

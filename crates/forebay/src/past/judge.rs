@@ -7,7 +7,7 @@ use doctor::{Finding, Verdict};
 use record::Record;
 use serde::Serialize;
 
-use super::changes::{Changes, Happened};
+use super::changes::{self, Changes, Happened};
 use super::sample;
 use super::when::{Range, rfc3339};
 
@@ -31,6 +31,8 @@ pub(crate) struct Told {
     pub(crate) damage: Vec<String>,
     /// The findings, in the order in which they began.
     pub(crate) findings: Vec<Found>,
+    /// Panics, killed processes and values that left their bands, the oldest first.
+    pub(crate) noticed: Vec<Happened>,
     /// Checks that had nothing to judge, with the reason.
     pub(crate) not_checked: Vec<(&'static str, String)>,
 }
@@ -98,6 +100,7 @@ pub(crate) fn judge(record: &Record, range: Range) -> Told {
         breaks: judged.breaks,
         damage: record.damage().to_vec(),
         findings: judged.episodes.into_iter().map(found).collect(),
+        noticed: changes::noticed(record, range),
         not_checked: judged.not_checked,
     }
 }

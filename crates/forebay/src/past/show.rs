@@ -18,8 +18,8 @@ use super::words::{Words, kind_name};
 use crate::doctor::show;
 use crate::language::Language;
 
-/// Most changes that are printed of one finding. JSON has more.
-const CHANGES_MAX: usize = 8;
+/// Most changes that are printed of one finding, and most events beside findings. JSON has more.
+const EVENTS_MAX: usize = 8;
 
 /// How a judgement is printed.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ pub(crate) fn text(told: &Told, manner: &Manner) -> String {
     let shown: Vec<_> = told.findings.iter().filter(is_shown).collect();
     let head = format!("{}{}", span(told, manner), breaks(told, manner.language));
     let rest = left_out(told, manner);
-    if shown.is_empty() {
+    if shown.is_empty() && told.noticed.is_empty() {
         let quiet = match manner.language {
             Language::En => format!("{head}: quiet{rest}\n"),
             Language::Zh => format!("{head}：一切正常{rest}\n"),
@@ -58,6 +58,10 @@ pub(crate) fn text(told: &Told, manner: &Manner) -> String {
     for found in &shown {
         text.push('\n');
         one(&mut text, found, told, manner);
+    }
+    if !told.noticed.is_empty() {
+        text.push('\n');
+        events(&mut text, &told.noticed, Words::of(manner.language).noticed, told.from_ms, manner);
     }
     let _ = match manner.language {
         Language::En => writeln!(text, "\n{}{rest}", counted(shown.len(), "finding")),
@@ -213,20 +217,21 @@ fn changes(text: &mut String, found: &Found, manner: &Manner, words: &Words) {
         let _ = writeln!(text, "    {}{}", words.before, words.nothing_changed);
         return;
     }
-    let mut lines: Vec<Cow<'_, str>> = found
-        .changed
-        .iter()
-        .take(CHANGES_MAX)
-        .map(|one| change(one, found.began_ms, manner).into())
-        .collect();
-    let more = found.changed.len().saturating_sub(CHANGES_MAX);
+    events(text, &found.changed, words.before, found.began_ms, manner);
+}
+
+/// Events below each other, with their times as they are written beside another one.
+fn events(text: &mut String, all: &[Happened], heading: &str, beside_ms: u64, manner: &Manner) {
+    let mut lines: Vec<Cow<'_, str>> =
+        all.iter().take(EVENTS_MAX).map(|one| change(one, beside_ms, manner).into()).collect();
+    let more = all.len().saturating_sub(EVENTS_MAX);
     if more > 0 {
         lines.push(match manner.language {
             Language::En => format!("and {more} more").into(),
             Language::Zh => format!("另有 {more} 项").into(),
         });
     }
-    indented(text, words.before, lines.into_iter());
+    indented(text, heading, lines.into_iter());
 }
 
 /// One change: its time, its kind, its object and what happened.
@@ -325,6 +330,38 @@ mod tests {
         assert!(constant.ends_with(end), "{constant}");
         let all = told(0..1800, Language::En, true);
         assert!(all.contains("before 02:00:00 to 02:29:50, and goes on"), "{all}");
+    }
+
+    #[test]
+    fn what_no_check_judges_is_listed() {
+        let recorder = Recorder::in_memory(1 << 20);
+        let sample = Sample::default();
+        for second in [0, 10] {
+            recorder.frame(&frame_of(&sample, BEGIN_MS + second * 1000, false)).unwrap();
+        }
+        for (kind, object, text) in [
+            (kind::BAND_LEFT, "share of 5xx responses", "is 1.000; at this hour 0.000 is usual"),
+            (kind::CONFIGURATION, "Ingress shop/web", "changed"),
+            (kind::PANIC, "", "worker-0"),
+            (kind::KILLED, "", "the process before ended without a stop"),
+        ] {
+            let event = Event {
+                at: BEGIN_MS + 3000,
+                kind: kind.to_owned(),
+                object: object.to_owned(),
+                text: text.to_owned(),
+            };
+            recorder.event(&event).unwrap();
+        }
+        let manner = Manner { language: Language::En, colour: false, all: false, zone: TimeZone::UTC };
+        let told = text(&judge(&recorder.record().unwrap(), Range::ALL), &manner);
+        let lines: Vec<_> = told.lines().collect();
+        assert!(lines[0].starts_with("2026-11-26 02:00:00 to 02:00:10, 2 samples"), "{told}");
+        let band = "02:00:03 band-left: share of 5xx responses: is 1.000; at this hour 0.000 is usual";
+        assert_eq!(lines[2], format!("    noticed:  {band}"), "{told}");
+        assert_eq!(lines[3], "              02:00:03 panic: worker-0", "{told}");
+        let killed = "              02:00:03 killed: the process before ended without a stop";
+        assert_eq!(lines[4..], [killed, "", "0 findings"], "{told}");
     }
 
     #[test]

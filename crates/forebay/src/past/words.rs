@@ -12,6 +12,7 @@ pub(super) struct Words {
     pub(super) cause: &'static str,
     pub(super) remedy: &'static str,
     pub(super) before: &'static str,
+    pub(super) noticed: &'static str,
     pub(super) nothing_changed: &'static str,
     pub(super) see: &'static str,
 }
@@ -22,6 +23,7 @@ impl Words {
         cause: "cause:    ",
         remedy: "remedy:   ",
         before: "before:   ",
+        noticed: "noticed:  ",
         nothing_changed: "no change is recorded in the five minutes before",
         see: "see:      ",
     };
@@ -30,6 +32,7 @@ impl Words {
         cause: "原因：    ",
         remedy: "处理：    ",
         before: "此前：    ",
+        noticed: "另外：    ",
         nothing_changed: "此前五分钟内没有记录到任何变更",
         see: "详见：    ",
     };
@@ -54,8 +57,10 @@ pub(super) fn kind_name(kind: &str, language: Language) -> &str {
         kind::EJECTION => "端点剔除",
         kind::SHED => "拒绝请求",
         kind::START => "启动",
+        kind::KILLED => "被终止",
         kind::STOP => "停止",
         kind::PANIC => "崩溃",
+        kind::BAND_LEFT => "超出常见范围",
         other => other,
     }
 }

@@ -13,6 +13,9 @@ use crate::console::{Change, Names};
 /// Most events of one change: those beyond are counted.
 const EVENTS_MAX: usize = 12;
 
+/// Most hosts with other certificates that are events of their own.
+const CERTIFICATES_MAX: usize = 3;
+
 /// The events of a change, the most telling ones first.
 pub(super) fn events(at: u64, before: &Translation, now: &Translation) -> Vec<Event> {
     let mut told = Told { at, events: Vec::new() };
@@ -87,7 +90,18 @@ impl Told {
             .map(|(host, _)| host)
             .collect();
         changed.sort_unstable();
-        for host in changed {
+        self.other_certificates(&changed);
+    }
+
+    /// A Secret may be that of all hosts: beyond a few, they are one event.
+    fn other_certificates(&mut self, hosts: &[&String]) {
+        if let [first, .., last] = hosts
+            && hosts.len() > CERTIFICATES_MAX
+        {
+            let text = format!("{} hosts have other certificates: {first} to {last}, by name", hosts.len());
+            return self.event(kind::CERTIFICATE, "", text);
+        }
+        for host in hosts {
             self.event(kind::CERTIFICATE, &format!("host {host}"), "has another certificate".to_owned());
         }
     }
@@ -100,5 +114,23 @@ impl Told {
             self.event(kind::CONFIGURATION, "", format!("{more} more changes of the same configuration"));
         }
         self.events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_of_many_hosts_is_one_event() {
+        let told = |count: usize| -> Vec<String> {
+            let hosts: Vec<String> = (1..=count).map(|number| format!("{number}.test")).collect();
+            let mut told = Told { at: 1, events: Vec::new() };
+            told.other_certificates(&hosts.iter().collect::<Vec<_>>());
+            told.events.into_iter().map(|event| format!("{}: {}", event.object, event.text)).collect()
+        };
+        assert!(told(0).is_empty());
+        assert_eq!(told(2), [1, 2].map(|at| format!("host {at}.test: has another certificate")));
+        assert_eq!(told(9), [": 9 hosts have other certificates: 1.test to 9.test, by name"]);
     }
 }

@@ -2,10 +2,9 @@
 //!
 //! Must not be in here: taking frames, reading files.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use observe::{EndpointTotals, Registry, Served, Shortage, latency_bounds};
+use observe::{EndpointSums, Registry, Served, Shortage, latency_bounds};
 use record::{Band, Bands, Event, Left, kind};
 
 use crate::console::estimate;
@@ -67,7 +66,7 @@ impl Finer {
     pub(super) fn look(
         &mut self,
         registry: &Registry,
-        endpoints: &[(SocketAddr, EndpointTotals)],
+        endpoints: &EndpointSums,
         at: u64,
         now: Instant,
     ) -> Vec<Event> {
@@ -105,9 +104,8 @@ impl Finer {
 }
 
 impl Counted {
-    fn of(registry: &Registry, endpoints: &[(SocketAddr, EndpointTotals)]) -> Self {
-        let sum = |of: fn(&EndpointTotals) -> u64| endpoints.iter().map(|(_, one)| of(one)).sum();
-        Self { served: registry.served(), requests: sum(|one| one.requests), opened: sum(|one| one.opened) }
+    fn of(registry: &Registry, endpoints: &EndpointSums) -> Self {
+        Self { served: registry.served(), requests: endpoints.requests, opened: endpoints.opened }
     }
 
     fn since(&self, before: &Self, registry: &Registry) -> [Option<f64>; BANDS.len()] {
@@ -175,6 +173,7 @@ mod tests {
         let labels = Arc::new(Labels::default());
         let mut finer = Finer::default();
         let (start, every) = (Instant::now(), Duration::from_secs(10));
+        let none = EndpointSums::default();
         let mut told = Vec::new();
         for frame in 0..200_u32 {
             let is_bad = frame >= 150;
@@ -182,7 +181,7 @@ mod tests {
                 let status = if is_bad && request % 4 == 0 { 502 } else { 200 };
                 serve(&mut recorder, &labels, status, if is_bad { 400 } else { 10 });
             }
-            let events = finer.look(&registry, &[], u64::from(frame) * 10_000, start + every * frame);
+            let events = finer.look(&registry, &none, u64::from(frame) * 10_000, start + every * frame);
             told.extend(events.into_iter().map(|event| (frame, event.object, event.text)));
         }
         let names: Vec<_> = told.iter().map(|(_, name, _)| name.as_str()).collect();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use doctor::{Finding, Verdict};
-use observe::{Counter, EndpointTotals, Registry};
+use observe::{Counter, Registry};
 use record::{Event, kind};
 
 /// Most events about endpoints of one frame: those beyond are counted.
@@ -24,16 +24,9 @@ pub(super) struct Happenings {
 }
 
 impl Happenings {
-    /// The events since the last time, as of now.
-    pub(super) fn look(
-        &mut self,
-        registry: &Registry,
-        endpoints: &[(SocketAddr, EndpointTotals)],
-        at: u64,
-    ) -> Vec<Event> {
-        let is_out = |ejected: u64, failing: u64| ejected > 0 || failing > 0;
-        let out = endpoints.iter().filter(|(_, totals)| is_out(totals.ejected, totals.check_failing));
-        let mut events = self.endpoints(out.map(|(address, _)| *address).collect(), at);
+    /// The events since the last time, as of now. `out` are the endpoints that are not in use.
+    pub(super) fn look(&mut self, registry: &Registry, out: &[SocketAddr], at: u64) -> Vec<Event> {
+        let mut events = self.endpoints(out.iter().copied().collect(), at);
         let shed = registry.total(Counter::GuardShedNormal) + registry.total(Counter::GuardShedSheddable);
         let grown = self.shed.replace(shed).map_or(0, |before| shed.saturating_sub(before));
         if grown > 0 {

@@ -81,7 +81,7 @@ impl Recording {
                 "the process before ended without a stop; its last entry is {ago} s older: it was killed or failed, \
                  or the machine stopped"
             );
-            self.notes.tell(kind::START, "", text);
+            self.notes.tell(kind::KILLED, "", text);
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use control::Translation;
-use doctor::collect::{Collector, Scope};
+use doctor::collect::{Collector, Scope, metrics_read};
 use doctor::{Sample, Samples};
 use observe::{BriefReader, Registry};
 use record::{Event, Recorder, kind};
@@ -22,6 +22,9 @@ const SECOND_AFTER: Duration = Duration::from_secs(1);
 
 /// Checks compare frames that are so many intervals apart: with the default interval 30 s.
 const JUDGED_FRAMES: u32 = 3;
+
+/// The page of metrics in a sample.
+const METRICS: &str = "forebay/metrics";
 
 /// Least time between two comparisons of configurations. One that comes sooner waits: of several, the first
 /// is compared with the last.
@@ -175,8 +178,8 @@ impl Sampling {
         let mut sample = collector.sample();
         let mut page = String::new();
         let endpoints = self.registry.encode_brief(&mut self.brief, &machine::process(), &mut page);
-        sample.put("forebay/metrics", Ok(page));
-        let mut events = self.happenings.look(&self.registry, &endpoints, at);
+        sample.put(METRICS, Ok(page));
+        let mut events = self.happenings.look(&self.registry, &endpoints.out, at);
         if !is_finer {
             events.extend(self.finer.look(&self.registry, &endpoints, at, Instant::now()));
         }
@@ -189,10 +192,13 @@ impl Sampling {
     }
 
     /// Judges the sample if it is far enough from the one before.
-    fn judge(&mut self, judged: &mut Judged, sample: Sample) {
+    fn judge(&mut self, judged: &mut Judged, mut sample: Sample) {
         judged.frames += 1;
         if judged.frames < judged.after {
             return;
+        }
+        if let Ok(page) = sample.text(METRICS).map(metrics_read) {
+            sample.put(METRICS, Ok(page));
         }
         let before = std::mem::take(&mut judged.before);
         (judged.frames, judged.after) = (0, JUDGED_FRAMES);

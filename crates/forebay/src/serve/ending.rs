@@ -70,22 +70,29 @@ pub(super) async fn worker_ended(ends: &WorkerEnds, has_started: impl FnOnce() -
     tracing::error!(worker, "a worker has ended by a fault: this process finishes what it can, and ends");
 }
 
-/// The same, and has a worker panic at each SIGUSR1, so that a test can see what becomes of the others.
+/// The same, and has a worker panic at each SIGUSR1, so that a test can see what becomes of the others. The
+/// signal does not end the process from the moment of the call.
 #[cfg(debug_assertions)]
-pub(super) async fn with_panics_on_signal(ended: impl Future<Output = ()>, panic: impl Fn()) {
+pub(super) fn with_panics_on_signal(
+    ended: impl Future<Output = ()>,
+    panic: impl Fn(),
+) -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let panicking = async {
+    let wanted = signal(SignalKind::user_defined1());
+    let panicking = async move {
         // Without the signal nobody can want it.
-        if let Ok(mut wanted) = signal(SignalKind::user_defined1()) {
+        if let Ok(mut wanted) = wanted {
             while wanted.recv().await.is_some() {
                 panic();
             }
         }
         std::future::pending::<()>().await;
     };
-    tokio::select! {
-        () = ended => {}
-        () = panicking => {}
+    async {
+        tokio::select! {
+            () = ended => {}
+            () = panicking => {}
+        }
     }
 }
 

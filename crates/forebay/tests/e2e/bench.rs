@@ -1,13 +1,13 @@
 //! `forebay bench rps|tps|throughput`: what it says it did is what the servers counted, and what is wrong is
 //! said in a line.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use ::bench::payload::Payload;
 use serde_json::{Value, json};
 use testkit::manifest::tls_secret;
-use testkit::{Authority, Forebay};
+use testkit::{Authority, Forebay, Refusing};
 
 use crate::{FOREBAY, setup};
 
@@ -227,12 +227,12 @@ fn what_cannot_be_measured_is_said_in_one_line() {
     let stranger = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(stranger.path(), Authority::new("stranger").pem()).expect("a file");
     let untrusted = stranger.path().to_str().expect("a path of text");
-    let closed =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    let closed = Refusing::default();
     let https = forebay.https_address().port();
     // A label of more than 63 bytes is nobody's, and no server needs to be asked.
     let nowhere = url("http", &format!("{}.test", "a".repeat(64)), 80, "/");
-    let (refused, plain) = (url("http", "127.0.0.1", closed.port(), "/"), url("http", "127.0.0.1", 1, "/"));
+    let (refused, plain) =
+        (url("http", "127.0.0.1", closed.address().port(), "/"), url("http", "127.0.0.1", 1, "/"));
     let (known, other) = (url("https", HOST, https, "/"), url("https", "other.test", https, "/"));
     let (at, at_other) =
         (resolve(forebay.https_address()), format!("--resolve=other.test:{https}:127.0.0.1"));

@@ -34,8 +34,10 @@ fn a_thousand_clients_of_all_workers_are_one_request() {
     }
     assert!(upstream.is_left_alone());
     let count = |result: &str| forebay.metrics().sum("forebay_cache_requests_total", &[("result", result)]);
-    assert_eq!(count("miss"), 1);
-    assert_eq!(count("hit") + count("collapsed"), CLIENTS as u64 - 1);
+    // A request is counted once its response has been sent.
+    forebay.await_that("each request to be counted", || {
+        count("miss") == 1 && count("hit") + count("collapsed") == CLIENTS as u64 - 1
+    });
 }
 
 #[test]

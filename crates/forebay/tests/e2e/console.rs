@@ -103,6 +103,11 @@ fn there_is_none_where_nobody_wants_one() {
     }
 }
 
+/// A count that was a rate.
+fn rounded(count: f64) -> u64 {
+    format!("{count:.0}").parse().expect("a whole number")
+}
+
 #[test]
 fn the_state_tells_of_traffic() {
     let upstream = Canned::saying("hello");
@@ -113,14 +118,27 @@ fn the_state_tells_of_traffic() {
     assert_eq!(event(&mut events)["windowSeconds"], Value::Null, "there is nothing to compare with yet");
     (0..5).for_each(|_| assert_eq!(client.get("web.test", "/").status, 200));
     assert_eq!(client.get("nobody.test", "/").status, 404);
-    let state = event(&mut events);
-    let seconds = state["windowSeconds"].as_f64().unwrap();
-    let count = |value: &Value| format!("{:.0}", value.as_f64().unwrap() * seconds);
-    assert_eq!(count(&state["requests"]["perSecond"]), "6");
-    assert_eq!(count(&state["requests"]["byClass"]["success"]), "5");
-    assert!(state["requests"]["latency"]["p99"]["estimateSeconds"].as_f64().unwrap() > 0.0);
-    assert_eq!(state["requests"]["faults"][0]["reason"], "unknown_host");
-    assert_eq!(state["upstream"]["reuseRatio"], 0.8);
+    // Each event has what happened since the one before: an event may come between two requests.
+    let (mut states, mut counted) = (Vec::new(), [0; 3]);
+    while counted[0] < 6 {
+        let state = event(&mut events);
+        let requests = &state["requests"];
+        let seconds = state["windowSeconds"].as_f64().unwrap();
+        let count = |value: &Value| rounded(value.as_f64().unwrap() * seconds);
+        let (all, successes) = (count(&requests["perSecond"]), count(&requests["byClass"]["success"]));
+        let upstream = &state["upstream"];
+        let share = upstream["reuseRatio"].as_f64().unwrap_or(0.0);
+        let reused = rounded(share * count(&upstream["requestsPerSecond"]) as f64);
+        for (sum, more) in counted.iter_mut().zip([all, successes, reused]) {
+            *sum += more;
+        }
+        states.push(state);
+    }
+    assert_eq!(counted, [6, 5, 4], "of five requests to the endpoint four reuse its connection");
+    let latency = |state: &Value| state["requests"]["latency"]["p99"]["estimateSeconds"].as_f64();
+    assert!(states.iter().any(|state| latency(state) > Some(0.0)));
+    let state = states.pop().expect("there is one");
+    assert_eq!(state["requests"]["faults"][0]["reason"], "unknown_host", "of the last request");
     assert_eq!((&state["upstream"]["open"], &state["connections"]["active"]), (&1.into(), &1.into()));
     assert_eq!((&state["configuration"]["hosts"], &state["configuration"]["routes"]), (&1.into(), &1.into()));
     assert_eq!(state["configuration"]["acknowledged"], state["configuration"]["generation"]);
@@ -267,6 +285,11 @@ fn one_replica_tells_of_all_to_whom_they_admit_nobody_else() {
                 .arguments([format!("--healthz-port={port}"), format!("--admin-allow={}/32", addresses[0])])
                 .launch();
             forebay.await_log(" serving http=");
+            // It logs that before it knows what it serves, and who the replicas are.
+            let admin = SocketAddr::from((address, forebay.admin_address().port()));
+            forebay.await_that("it to be ready", || {
+                Connection::to(admin).get("localhost", "/readyz").status == 200
+            });
             forebay
         };
         // A client of a loopback address connects from that same address: only clients of the first one are

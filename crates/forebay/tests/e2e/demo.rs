@@ -44,7 +44,9 @@ fn the_ratio_is_that_of_the_figures_above_it() {
     assert!(kept[2] < 0.5, "Forebay keeps its connections: {stdout}");
     let last = stdout.lines().last().expect("lines");
     let ratio: f64 = last.strip_prefix("ratio: ").expect("the ratio").parse().expect("a number");
-    assert!((kept[0] / direct[0] - ratio).abs() < 0.02, "{stdout}");
+    // Rates are rounded to whole numbers, of which a slow machine has few, and the ratio to hundredths.
+    let rounding = 0.005 + 0.5 * (1.0 + ratio) / (direct[0] - 0.5);
+    assert!((kept[0] / direct[0] - ratio).abs() <= rounding + 1e-6, "{stdout}");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "its files are gone");
 }
 

@@ -1,19 +1,23 @@
 //! Failover between Services: requests go to the first Service in the list that is in use.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use testkit::manifest::service;
-use testkit::{Canned, Connection, Forebay, Moody, Setup, Upstream};
+use testkit::{Canned, Connection, Forebay, Moody, Refusing, Setup, Upstream};
 
 use crate::{GET, setup};
 
 const FALLBACKS: &str = "forebay_fallbacks_total";
 
+/// Time for which a Service has to be in use again before it is preferred.
+const RECOVERY: Duration = Duration::from_millis(500);
+
 /// `web.test` leads to Service `web`, and then to Service `standby`.
 fn falling_back(setup: Setup, standby: &[SocketAddr]) -> Setup {
     setup
         .annotation("forebay.io/fallback", "standby:80")
-        .annotation("forebay.io/fallback-recovery", "500ms")
+        .annotation("forebay.io/fallback-recovery", &format!("{}ms", RECOVERY.as_millis()))
         .setting("keep-alive-requests", "1000000")
         .manifest("standby.yaml", service("standby", standby))
 }
@@ -21,11 +25,6 @@ fn falling_back(setup: Setup, standby: &[SocketAddr]) -> Setup {
 /// The texts of so many responses, one after the other.
 fn texts(client: &mut Connection, count: usize) -> Vec<String> {
     (0..count).map(|_| client.ask(GET).text().to_owned()).collect()
-}
-
-/// An address at which nobody listens.
-fn refusing() -> SocketAddr {
-    Canned::saying("gone").address()
 }
 
 fn fallbacks(forebay: &Forebay) -> u64 {
@@ -42,8 +41,12 @@ fn while_the_first_has_no_pods_the_second_serves() {
     forebay.set_endpoints(&[]);
     assert_eq!(texts(&mut client, 10), ["second"; 10]);
     assert_eq!(fallbacks(&forebay), 10);
+    // The recovery begins after the last request that finds the first Service out of use.
+    let begun = Instant::now();
+    assert_eq!(client.ask(GET).text(), "second");
     forebay.set_endpoints(&[first.address()]);
-    assert_eq!(client.ask(GET).text(), "second", "the recovery is not over");
+    let is_preferred = client.ask(GET).text() == "first";
+    assert!(!is_preferred || begun.elapsed() >= RECOVERY, "the recovery is not over");
     forebay.await_that("the first to serve again", || client.ask(GET).text() == "first");
     assert_eq!(texts(&mut client, 10), ["first"; 10]);
 }
@@ -51,8 +54,10 @@ fn while_the_first_has_no_pods_the_second_serves() {
 #[test]
 fn requests_that_are_refused_go_on_to_the_second_and_later_ones_go_there_at_once() {
     let second = Canned::saying("second");
-    let forebay = [refusing(), refusing()]
-        .into_iter()
+    let refusing = [(); 2].map(|()| Refusing::default());
+    let forebay = refusing
+        .iter()
+        .map(Refusing::address)
         .fold(falling_back(setup(), &[second.address()]), Setup::endpoint)
         .start();
     let mut client = forebay.client();
@@ -64,8 +69,8 @@ fn requests_that_are_refused_go_on_to_the_second_and_later_ones_go_there_at_once
 
 #[test]
 fn the_first_serves_again_once_it_accepts_connections() {
-    let second = Canned::saying("second");
-    let forebay = falling_back(setup(), &[second.address()]).endpoint(refusing()).start();
+    let (refusing, second) = (Refusing::default(), Canned::saying("second"));
+    let forebay = falling_back(setup(), &[second.address()]).endpoint(refusing.address()).start();
     let mut client = forebay.client();
     assert_eq!(texts(&mut client, 20), ["second"; 20]);
     let first = Canned::saying("first");
@@ -114,17 +119,18 @@ fn a_request_that_must_not_be_repeated_fails_where_it_may_have_arrived() {
 
 #[test]
 fn the_only_try_is_not_followed_by_another_service() {
-    let second = Canned::saying("second");
+    let (refusing, second) = (Refusing::default(), Canned::saying("second"));
     let forebay = falling_back(setup(), &[second.address()])
         .annotation("proxy-next-upstream-tries", "1")
-        .endpoint(refusing())
+        .endpoint(refusing.address())
         .start();
     assert_eq!(forebay.client().ask(GET).status, 502);
 }
 
 #[test]
 fn where_all_are_out_the_first_is_asked() {
-    let forebay = falling_back(setup(), &[]).endpoint(refusing()).start();
+    let refusing = Refusing::default();
+    let forebay = falling_back(setup(), &[]).endpoint(refusing.address()).start();
     let statuses: Vec<_> = (0..10).map(|_| forebay.client().ask(GET).status).collect();
     assert_eq!(statuses, [502; 10]);
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use testkit::manifest::{service, tls_secret};
-use testkit::{Authority, Canned, Connection, H2Client, Port, Setup, TlsClient, Upstream};
+use testkit::{Authority, Canned, Connection, H2Client, Port, SetOnDrop, Setup, TlsClient, Upstream};
 
 use crate::commands::run;
 use crate::setup;
@@ -158,6 +158,7 @@ fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
     let hello = (200, "hello".to_owned());
     let (done, asked) = (AtomicBool::new(false), AtomicU32::new(0));
     std::thread::scope(|scope| {
+        let _ends = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 assert_eq!(said(&mut forebay.tls_client(&tls), "web.test", "/"), hello);
@@ -191,7 +192,6 @@ fn a_gateways_certificate_ports_and_class_change_without_a_failed_request() {
             let before = asked.load(Ordering::Relaxed);
             forebay.await_that("requests beside it", || asked.load(Ordering::Relaxed) > before);
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 

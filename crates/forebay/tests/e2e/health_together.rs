@@ -14,9 +14,10 @@ const CHECKS: &str = "forebay_health_checks_total";
 const FAILING: &str = "forebay_health_check_failing";
 const ERROR: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\nno";
 
-/// So many replicas that check these endpoints.
+/// So many replicas that check these endpoints. No check fails because the machine is busy: none has to end
+/// soon.
 fn replicas(count: u8, interval: &str, endpoints: &[SocketAddr]) -> Replicas {
-    replicas_with(count, interval, "2s", endpoints)
+    replicas_with(count, interval, "60s", endpoints)
 }
 
 fn replicas_with(count: u8, interval: &str, timeout: &str, endpoints: &[SocketAddr]) -> Replicas {
@@ -136,7 +137,8 @@ fn the_share_of_a_replica_that_is_silent_is_checked_by_the_other() {
     let endpoints: Vec<_> = (0..24).map(|_| Moody::saying(ERROR)).collect();
     endpoints.iter().for_each(Moody::become_well);
     let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
-    let mut replicas = self::replicas(2, "300ms", &addresses);
+    // A replica is silent when nothing has been heard of it for longer than its checks may take.
+    let mut replicas = replicas_with(2, "300ms", "5s", &addresses);
     let checkers = checkers(&replicas.all, &addresses);
     let [Some(of_first), Some(of_second)] = [0, 1].map(|at| checkers.iter().position(|one| *one == at))
     else {
@@ -169,8 +171,7 @@ impl Pair {
         let endpoints: Vec<_> = (0..4).map(|_| Moody::saying(ERROR)).collect();
         endpoints.iter().for_each(Moody::become_well);
         let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
-        // No check fails because the machine is busy: none has to end soon.
-        let replicas = replicas_with(2, "400ms", "5s", &addresses);
+        let replicas = self::replicas(2, "400ms", &addresses);
         let checkers = checkers(&replicas.all, &addresses);
         Self { endpoints, addresses, replicas, checkers }
     }
@@ -252,7 +253,7 @@ fn requests_prompt_checks_at_their_own_replica() {
     let endpoints: Vec<_> = (0..4).map(|_| Moody::hanging()).collect();
     endpoints.iter().for_each(Moody::become_well);
     let addresses: Vec<_> = endpoints.iter().map(Moody::address).collect();
-    let replicas = self::replicas(2, "1h", &addresses);
+    let replicas = replicas_with(2, "1h", "2s", &addresses);
     let [first, second] = &replicas.all[..] else { panic!("two") };
     let mut client = first.client();
     assert!((0..40).all(|_| client.ask(GET).status == 200));

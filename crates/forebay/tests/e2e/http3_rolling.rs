@@ -21,38 +21,46 @@ use crate::setup;
 pub(crate) struct H3Loop {
     is_over: Arc<AtomicBool>,
     asked: Arc<AtomicUsize>,
-    thread: JoinHandle<usize>,
+    again: Arc<AtomicUsize>,
+    thread: JoinHandle<()>,
 }
 
 impl H3Loop {
     /// A client of the server whose address is given at each connection.
     pub(crate) fn start(server: impl Fn() -> SocketAddr + Send + 'static) -> Self {
-        let (is_over, asked) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
-        let (over, count) = (Arc::clone(&is_over), Arc::clone(&asked));
+        let is_over = Arc::<AtomicBool>::default();
+        let [asked, again] = [(); 2].map(|()| Arc::<AtomicUsize>::default());
+        let over = Arc::clone(&is_over);
+        let (count, connected) = (Arc::clone(&asked), Arc::clone(&again));
         let thread = std::thread::spawn(move || {
             let tls = TlsClient::new("web.test");
             let mut client = H3Client::connect(server(), &tls);
-            let mut again = 0;
             while !over.load(Ordering::Relaxed) {
                 let Ok(mut call) = client.try_call("GET", "web.test", "/", &[]) else {
                     client = H3Client::connect(server(), &tls);
-                    again += 1;
+                    connected.fetch_add(1, Ordering::Relaxed);
                     continue;
                 };
                 call.finish();
                 assert_eq!(call.read_response().said(), (200, "ok"));
                 count.fetch_add(1, Ordering::Relaxed);
             }
-            again
         });
-        Self { is_over, asked, thread }
+        Self { is_over, asked, again, thread }
     }
 
     /// Stops it; returns how often it has connected again.
     pub(crate) fn stop(self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.join().expect("no request fails")
+        self.thread.join().expect("no request fails");
+        self.again.load(Ordering::Relaxed)
     }
+}
+
+/// Waits until each client has connected again, since the process before has said GOAWAY.
+pub(crate) fn await_again(clients: &[H3Loop], forebay: &Forebay) {
+    let have = || clients.iter().all(|client| client.again.load(Ordering::Relaxed) > 0);
+    forebay.await_that("each client to connect again", have);
 }
 
 /// Waits for some more requests of each client.

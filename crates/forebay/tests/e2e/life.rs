@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 use testkit::manifest::{Ingress, service};
-use testkit::{Canned, Ending, Upstream};
+use testkit::{Canned, Ending, SetOnDrop, Upstream};
 
 use crate::{GET, OK, serving, setup};
 
@@ -134,6 +134,7 @@ fn a_change_takes_effect_and_costs_no_request() {
     let forebay = setup().endpoint(old.address()).arguments(["--workers=2"]).start();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ends = SetOnDrop(&done);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
@@ -147,7 +148,6 @@ fn a_change_takes_effect_and_costs_no_request() {
             forebay.replace("web.yaml", &ingress_to("web.test", &[upstream.address()]));
             forebay.await_that("the change", || forebay.get("/").text() == text);
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 

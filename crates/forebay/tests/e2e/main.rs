@@ -93,6 +93,7 @@ mod topology;
 mod traces;
 mod upgrade;
 mod upstream_tls;
+mod watch_relay;
 mod webhook;
 mod worker_fault;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use testkit::manifest::Ingress;
-use testkit::{Canned, Connection, Forebay, Moody, Setup};
+use testkit::{Canned, Connection, Forebay, Moody, Refusing, Setup};
 
 use crate::setup;
 
@@ -88,8 +88,8 @@ fn while_all_near_endpoints_fail_their_checks_far_ones_serve() {
 
 #[test]
 fn a_request_that_near_endpoints_refuse_goes_on_to_a_far_one() {
-    let (gone, far) = (Canned::saying("gone").address(), Canned::saying("far"));
-    let endpoints = [(gone, "{forZones: [{name: a}]}"), (far.address(), "{forZones: [{name: b}]}")];
+    let (gone, far) = (Refusing::default(), Canned::saying("far"));
+    let endpoints = [(gone.address(), "{forZones: [{name: a}]}"), (far.address(), "{forZones: [{name: b}]}")];
     let forebay = serving(&endpoints, Ingress::new("near")).start();
     assert_eq!(texts(&mut forebay.client(), 20), vec!["far"; 20], "no request fails");
     let line = forebay.await_access_log("\"GET / HTTP/1.1\" 200");

@@ -19,6 +19,7 @@ impl Registry {
     pub(super) fn encode_sign_ins_and_canaries(&self, page: &mut Page<'_>) {
         self.encode_sign_ins(page);
         self.encode_canaries(page);
+        self.encode_relay(page);
     }
 
     fn encode_canaries(&self, page: &mut Page<'_>) {

@@ -118,6 +118,11 @@ impl Histogram {
         self.sum..self.sum + 1 + self.limits.len() + 1
     }
 
+    /// The cells of its buckets among those of a series.
+    pub(super) fn bucket_cells(&self) -> std::ops::Range<usize> {
+        self.sum + 1..self.cells().end
+    }
+
     /// The cell with the sum of all values.
     pub(super) fn sum_cell(&self) -> usize {
         self.sum

@@ -134,6 +134,11 @@ metrics! {
     CANARY_SHARE: Gauge, "forebay_canary_share_ratio", "Share of requests that a canary with steps takes at this moment, by the namespace and name of its Ingress";
     CANARY_STEP: Gauge, "forebay_canary_step", "Step of a canary with steps, counted from 1; the one in which it was stopped where it was";
     CANARY_STOPPED: Gauge, "forebay_canary_stopped", "1 if a canary with steps was stopped since it fails or is slow";
+    RELAY_FOLLOWS: Gauge, "forebay_watch_relay_follows", "Whether EndpointSlices come from another replica: 1, or 0 while this one watches the API server itself; with --replicas-per-watch";
+    RELAY_FOLLOWERS: Gauge, "forebay_watch_relay_followers", "Replicas that get EndpointSlices from this one";
+    RELAY_FALLBACKS: Counter, "forebay_watch_relay_fallbacks_total", "Replicas that did not deliver EndpointSlices, after each of which another one or the API server was asked";
+    RELAY_CUT: Counter, "forebay_watch_relay_cut_total", "Replicas that read EndpointSlices too slowly, and had to begin anew";
+    RELAY_SENT: Counter, "forebay_watch_relay_sent_bytes_total", "Bytes of EndpointSlices that were sent to other replicas";
     CLIENT_COUNTRIES: Counter, "forebay_client_countries_requests_total", "Requests by the country of the client's address, by code; `unknown` where the database has none, `other` for codes that are not in ISO 3166-1; with forebay-client-country-metrics";
     LOG_DROPPED: Counter, "forebay_access_log_dropped_lines_total", "Lines of the access log that could not be written in time";
     SPANS_SENT: Counter, "forebay_trace_spans_sent_total", "Spans that the trace collector accepted";

@@ -16,6 +16,7 @@ use super::histogram::Layout;
 use super::lock;
 use super::options::MetricsOptions;
 use super::overload::{ClusterOverload, OverloadCells, Overloads};
+use super::relay_figures::RelayFigures;
 use super::sample::Sample;
 use super::series::Series;
 use super::sign_ins::SignIns;
@@ -74,6 +75,8 @@ pub struct Registry {
     pub(super) acme: Mutex<Vec<(&'static str, usize)>>,
     /// Sessions of providers.
     pub(super) sign_ins: Mutex<Vec<SignIns>>,
+    /// Watches that replicas share, if they do.
+    pub(super) relay: Mutex<Option<RelayFigures>>,
     /// Figures of the cache on disk, if it exists.
     pub(super) cache_disk: Mutex<Option<DiskFigures>>,
 }
@@ -227,6 +230,7 @@ impl Registry {
             canaries: Mutex::default(),
             acme: Mutex::default(),
             sign_ins: Mutex::default(),
+            relay: Mutex::default(),
             cache_disk: Mutex::default(),
         })
     }

@@ -159,6 +159,13 @@ pub(super) struct Totals {
     pub(super) check_fault: u64,
 }
 
+/// Ports in use, and connections that failed because no port was free.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PortSums {
+    pub(super) in_use: u64,
+    pub(super) exhausted: u64,
+}
+
 impl Upstreams {
     pub(super) fn endpoint(&mut self, address: SocketAddr) -> Arc<EndpointCells> {
         if self.endpoints.len() >= self.sweep_at.max(ENDPOINTS_UNTIL_SWEEP) {
@@ -189,16 +196,31 @@ impl Upstreams {
         self.endpoints.iter().map(|(address, endpoint)| (*address, endpoint.totals())).collect()
     }
 
-    /// The same of so many endpoints, from the one after `after` on: a lock is not held for all of thousands.
-    pub(super) fn totals_after(&self, after: Option<SocketAddr>, max: usize) -> Vec<(SocketAddr, Totals)> {
+    /// Calls `visit` with so many endpoints at most, from the one after `after` on: a lock is not held for
+    /// all of thousands. Returns the last of them.
+    pub(super) fn visit_after(
+        &self,
+        after: Option<SocketAddr>,
+        max: usize,
+        visit: &mut impl FnMut(SocketAddr, &Totals),
+    ) -> Option<SocketAddr> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let endpoints = self.endpoints.range((from, Bound::Unbounded)).take(max);
-        endpoints.map(|(address, endpoint)| (*address, endpoint.totals())).collect()
+        let mut last = None;
+        for (address, endpoint) in self.endpoints.range((from, Bound::Unbounded)).take(max) {
+            visit(*address, &endpoint.totals());
+            last = Some(*address);
+        }
+        last
     }
 
-    /// The ports of all endpoints.
-    pub(super) fn port_cells(&self) -> impl Iterator<Item = &PortCells> {
-        self.ports.values().map(Arc::as_ref)
+    /// The ports of all endpoints together.
+    pub(super) fn port_sums(&self) -> PortSums {
+        let mut sums = PortSums::default();
+        for cells in self.ports.values() {
+            sums.in_use = sums.in_use.wrapping_add(cells.in_use());
+            sums.exhausted = sums.exhausted.wrapping_add(cells.times_exhausted());
+        }
+        sums
     }
 
     pub(super) fn all_ports(&self) -> Vec<(IpAddr, SocketAddr, Arc<PortCells>)> {

@@ -264,18 +264,23 @@ impl Registry {
         totals.map(|(address, totals)| (address, EndpointTotals::of(&totals))).collect()
     }
 
-    /// The same, not by name. A worker that opens the first connection to an endpoint waits for the lock: it
-    /// is given back in between.
-    pub(super) fn endpoint_totals(&self) -> Vec<(SocketAddr, Totals)> {
+    /// The same, not by name.
+    fn endpoint_totals(&self) -> Vec<(SocketAddr, Totals)> {
         lock(&self.upstreams).sweep();
-        let mut all: Vec<(SocketAddr, Totals)> = Vec::new();
+        let mut all = Vec::new();
+        self.each_endpoint(|address, totals| all.push((address, totals.clone())));
+        all
+    }
+
+    /// Calls `visit` with each endpoint, by address. A worker that opens the first connection to an endpoint
+    /// waits for the lock: it is given back in between.
+    pub(super) fn each_endpoint(&self, mut visit: impl FnMut(SocketAddr, &Totals)) {
+        let mut last = None;
         loop {
-            let after = all.last().map(|(address, _)| *address);
-            let more = lock(&self.upstreams).totals_after(after, ENDPOINTS_AT_ONCE);
-            if more.is_empty() {
-                return all;
+            last = lock(&self.upstreams).visit_after(last, ENDPOINTS_AT_ONCE, &mut visit);
+            if last.is_none() {
+                return;
             }
-            all.extend(more);
         }
     }
 
@@ -308,7 +313,7 @@ fn add(sums: &mut [u64], cells: &[LocalCounter]) {
 }
 
 impl EndpointTotals {
-    pub(super) fn of(totals: &Totals) -> Self {
+    fn of(totals: &Totals) -> Self {
         let plain = totals.by_name();
         Self {
             opened: plain.opened,

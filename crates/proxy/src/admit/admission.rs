@@ -64,9 +64,15 @@ pub(crate) fn is_slowness(reason: Reason) -> bool {
     )
 }
 
-/// Notes that a client was too slow before there was a request, if that is the reason of a fault.
+/// Counts a connection that has failed for this reason before there was a request.
 #[cold]
-pub(crate) fn note_fault(worker: &Worker, settings: &Settings, peer: Peer, reason: Reason) {
+pub(crate) fn note_failed(worker: &Worker, peer: Peer, reason: Reason) {
+    worker.recorder.borrow().reason(reason);
+    note_slowness(worker, worker.config().settings(), peer, reason);
+}
+
+/// Notes that a client was too slow, if that is the reason of a fault.
+fn note_slowness(worker: &Worker, settings: &Settings, peer: Peer, reason: Reason) {
     if is_slowness(reason)
         && settings.abuse.general.mode != Mode::Off
         && let Some(client) = of_connection(settings, peer)
@@ -79,7 +85,7 @@ pub(crate) fn note_fault(worker: &Worker, settings: &Settings, peer: Peer, reaso
 #[cold]
 pub(crate) fn note_refused(worker: &Worker, settings: &Settings, peer: Peer, reason: Reason) {
     note_broken_off(worker, settings, peer);
-    note_fault(worker, settings, peer, reason);
+    note_slowness(worker, settings, peer, reason);
 }
 
 /// Counts a request that its client broke off before it was looked at.

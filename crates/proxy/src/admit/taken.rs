@@ -49,7 +49,7 @@ pub(crate) async fn read_on(
 ) -> Result<(), RelayError> {
     let Request { client, deadline, progress, .. } = routed.request;
     let bytes_max = match routed.route.map(|route| &route.action) {
-        Some(Action::Forward(forward)) => forward.body_bytes_max,
+        Some(Action::Forward(forward)) => forward.body_bytes_max.bytes(),
         _ => None,
     };
     progress.note_body_begun();

@@ -91,7 +91,7 @@ async fn fail(attempted: &Attempted<'_, '_>, reason: Reason, rest: &mut Buffer) 
     attempted.report.excuse.set((reason != Reason::ClientExcess).then_some(Excuse::NoRoom));
     // Clients that are refused together are told to come back at different times.
     let seconds = 1 + attempted.worker.random.below(RETRY_AFTER_SECONDS_MAX) as u64;
-    send_own(attempted, &answer.after_seconds(seconds), rest).await
+    send_own(attempted, &answer.retry_after(seconds), rest).await
 }
 
 /// Sends an answer of our own.

@@ -1,6 +1,5 @@
 //! The head of a response that has a head of its own already (an endpoint's, one that was kept, a file's) as
-//! the client of a request gets it:
-//! what the route, scripts and settings change, and how its body ends.
+//! the client of a request gets it: what the route, scripts and settings change, and how its body ends.
 //!
 //! Never in here: answers that the proxy makes itself, which are `reply`'s.
 

@@ -86,9 +86,8 @@ fn chosen(
 }
 
 /// Has a content pass a coder, if it is to have another coding. What has come of it is taken at once: if
-/// that is all, its length is known.
-/// `len` are the bytes that come, where they are known. Returns the source of what the client gets, and how
-/// that is framed.
+/// that is all, its length is known. `len` are the bytes that come, where they are known. Returns the source
+/// of what the client gets, and how that is framed.
 pub(crate) async fn begin<'s>(
     request: &Request<'_>,
     recode: &mut Recode,
@@ -205,8 +204,8 @@ impl Recode {
     }
 }
 
-/// Makes the tag weak that a content in another coding came with. A tag that the route sets stays.
-fn weaken_tag(edits: &mut HeadEdits<'_>) {
+/// Makes the tag weak that a changed content came with. A tag that the route sets stays.
+pub(crate) fn weaken_tag(edits: &mut HeadEdits<'_>) {
     let received = edits.passing(b"etag").next();
     if let Some(tag) = received {
         match coding::weak_tag(tag) {

@@ -10,6 +10,7 @@ use wire::coding::{self, Coded};
 use wire::h1::{Body, Response};
 
 use crate::answer::deliver::response_fault;
+use crate::answer::recode::weaken_tag;
 use crate::body::{self, Incoming, Replacer, Source};
 use crate::io::buffer::Buffer;
 use crate::request::Request;
@@ -99,12 +100,6 @@ impl Replaced {
             edits.remove("ETag");
             return;
         }
-        let received = edits.passing(b"etag").next();
-        if let Some(tag) = received {
-            match coding::weak_tag(tag) {
-                Some(weak) => edits.set("ETag", weak),
-                None => edits.remove("ETag"),
-            }
-        }
+        weaken_tag(edits);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) use processed::{Answering, Collected, Piece, Processed, Processor, co
 pub(crate) use relay::{Passed, relay, relay_and_keep};
 pub(crate) use replacer::Replacer;
 pub(crate) use shared::{End, SharedBody};
-pub(crate) use sink::{Sink, write_last_chunk};
+pub(crate) use sink::{Sink, append, write_last_chunk};
 pub(crate) use source::{Source, take_frames, transcode};
 pub(crate) use stages::Stages;
 pub(crate) use store::BodyStore;

@@ -111,7 +111,8 @@ impl Outgoing<'_> {
     }
 }
 
-pub(super) fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
+/// Appends content, which is not empty: an empty chunk ends a body.
+pub(crate) fn append(out: &mut Buffer, content: &[u8], framing: Framing) {
     if framing != Framing::Chunked {
         return out.extend(content);
     }

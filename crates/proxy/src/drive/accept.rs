@@ -59,8 +59,7 @@ pub(crate) async fn establish(
         Err(reason) => Err(reason),
     };
     established.unwrap_or_else(|reason| {
-        worker.recorder.borrow().reason(reason);
-        admission::note_fault(worker, worker.config().settings(), conn.counted_peer(), reason);
+        admission::note_failed(worker, conn.counted_peer(), reason);
         Established::Over
     })
 }
@@ -195,7 +194,7 @@ async fn pass_on(
     deadline: &Deadline,
 ) -> Result<(), Reason> {
     let cluster = tls.passthrough.ok_or(Reason::NoEndpoints)?;
-    let (_, mut connection) = crate::drive::stream::connect(worker, config, cluster, deadline).await?;
+    let (_, mut connection) = stream::connect(worker, config, cluster, deadline).await?;
     let client = Socket::clear(stream);
     let (passed, _) = tunnel(
         End { socket: &client, read_ahead: &mut Buffer::empty(&worker.buffers) },

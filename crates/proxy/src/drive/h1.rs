@@ -1,9 +1,8 @@
 //! HTTP/1 towards clients: request heads in.
 
 use std::task::Context;
-use std::time::Duration;
 
-use model::MinRate;
+use model::ClientSettings;
 use observe::Reason;
 use wire::h1::{Malformed, Request, RequestLimits, missing_slash};
 
@@ -29,9 +28,10 @@ pub(crate) async fn read_request(
     buffer: &mut Buffer,
     request: &mut Request,
     limits: RequestLimits,
-    (timeout, rate_min): (Duration, Option<MinRate>),
+    client: &ClientSettings,
     deadline: &Deadline,
 ) -> Result<(), NoRequest> {
+    let (timeout, rate_min) = (client.header_timeout, client.bounds.send_rate_min);
     let mut begun = None;
     loop {
         // Nearly all heads come whole.

@@ -147,9 +147,7 @@ impl Server<'_> {
                     self.link.with(Connection::shut_down);
                 }
                 Event::Slow(reason) => {
-                    self.worker.recorder.borrow().reason(reason);
-                    let config = self.worker.config();
-                    admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
+                    admission::note_failed(self.worker, self.conn.counted_peer(), reason);
                     return Some(Code::NO_ERROR);
                 }
                 Event::Flood => {

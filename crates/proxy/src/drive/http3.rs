@@ -3,7 +3,7 @@
 //! Packets, flow control and loss are `quinn-proto`'s, frames and header compression `wire::h3`'s. Here is
 //! which connections are taken, how long they live, what they may cost, and how a stream becomes a request.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -13,7 +13,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use clients::ClientConnection;
-use clients::abuse::Tally;
 use clock::Moment;
 use model::ListenerId;
 use observe::Reason;
@@ -33,7 +32,7 @@ use crate::io::turn;
 use crate::limits::{
     LINGER, QUIC_HANDSHAKE_TIME_MAX, QUIC_REQUESTS_PER_TURN_MAX, QUIC_STREAMS_FIRST, QUIC_STREAMS_SECOND,
 };
-use crate::request::conn::{Conn, Peer};
+use crate::request::conn::{Accepted, Conn, Peer};
 use crate::request::reply;
 use crate::worker::{Open, Worker};
 
@@ -55,7 +54,7 @@ pub(crate) fn admit(
             return endpoint.ignore(incoming);
         }
     };
-    let Some(peer) = listening::client(worker, incoming.remote_address()) else {
+    let Some(peer) = listening::client(worker, client) else {
         return endpoint.refuse(incoming);
     };
     match admission::admit(worker, Peer { address: peer.ip(), is_named: false }) {
@@ -124,9 +123,8 @@ async fn begin(
     let (link, tls) = match connected {
         Ok(connected) => connected,
         Err(reason) => {
-            worker.recorder.borrow().reason(reason);
             let counted = Peer { address: peer.ip(), is_named: false };
-            admission::note_fault(&worker, worker.config().settings(), counted, reason);
+            admission::note_failed(&worker, counted, reason);
             admission::note_unused(&worker, listener, counted, true);
             return None;
         }
@@ -134,21 +132,9 @@ async fn begin(
     if let Some(name) = &tls.server_name {
         worker.alternatives.note(listener, name.as_bytes(), worker.clock.now());
     }
-    let conn = Conn {
-        tls: Some(tls),
-        peer,
-        named_port: None,
-        listener,
-        local: link.quic().local(),
-        serial: worker.next_serial(),
-        requests: Cell::new(0),
-        tally: Tally::default(),
-        last_lines: RefCell::default(),
-        has_begun_handshake: Cell::new(true),
-        is_turned_away: Cell::new(false),
-        place,
-        worker,
-    };
+    let mut conn = Conn::new(&worker, Accepted { listener, local: link.quic().local(), peer, place });
+    conn.tls = Some(tls);
+    conn.has_begun_handshake.set(true);
     conn.own(&deadline);
     Some((conn, link, deadline))
 }
@@ -288,9 +274,7 @@ impl Server<'_> {
                     self.link.ping();
                 }
                 Event::Slow(reason) => {
-                    self.worker.recorder.borrow().reason(reason);
-                    let config = self.worker.config();
-                    admission::note_fault(self.worker, config.settings(), self.conn.counted_peer(), reason);
+                    admission::note_failed(self.worker, self.conn.counted_peer(), reason);
                     return Some(Code::REQUEST_INCOMPLETE);
                 }
                 Event::Flood | Event::Broken(Fault { code: Code::EXCESSIVE_LOAD, .. }) => {

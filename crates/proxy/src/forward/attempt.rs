@@ -65,8 +65,8 @@ impl Outbound<'_, '_> {
         self.attempt_again(attempted, member, is_last, 0).await
     }
 
-    /// Goes on with a try for which so many calls have been made on connections that turned out to be dead.
-    /// A fresh connection is no try of its own: a dead one says nothing about the endpoint.
+    /// Goes on with a try after `calls` calls on connections that turned out to be dead. These count as one
+    /// try, as a dead connection says nothing about the endpoint.
     pub(crate) async fn attempt_again(
         &mut self,
         attempted: &Attempted<'_, '_>,
@@ -121,7 +121,7 @@ impl Outbound<'_, '_> {
         tried
     }
 
-    /// Whether the rest of the body can be read, of which the endpoint needs no more.
+    /// Whether the rest of a body of which the endpoint needs no more can be read and discarded.
     fn can_pass_over_rest(&self, attempted: &Attempted<'_, '_>, call: &Call<'_>) -> bool {
         // Bytes that go to a socket, or to a processor, may have been taken out of the middle of a part.
         let is_between_parts =
@@ -343,7 +343,7 @@ impl Upload<'_, '_> {
         };
         let mut incoming = Incoming { source, timeout };
         pace_body(attempted, &deadline);
-        let meter = request_meter(attempted, forward.body_bytes_max);
+        let meter = request_meter(attempted, forward.body_bytes_max.bytes());
         if let Some(BodyExchange { exchange, begin }) = exchange {
             let processed = Processed::begun(begin.take(), incoming).exchanged(exchange);
             incoming = Incoming { source: Source::Processed(Box::new(processed)), timeout };

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use model::{Backends, Forward, RetryPolicy, Transfer};
+use model::{Backends, Forward, Transfer};
 use observe::Reason;
 
 use crate::admit::{Admitted, ErrorPage};
@@ -96,18 +96,11 @@ fn built_in(admitted: &Admitted<'_>) -> Answer {
 fn forward_to(admitted: &Admitted<'_>, backends: Backends) -> Forward {
     let own = admitted.own_forward();
     Forward {
-        backends,
         timeouts: own.map(|own| own.timeouts.clone()).unwrap_or_default(),
-        retry: RetryPolicy::default().into(),
-        body_bytes_max: own.and_then(|own| own.body_bytes_max),
-        connection_header: None,
-        sets_affinity_cookie: false,
-        head: None,
+        body_bytes_max: own.map_or(model::BodyLimit::NONE, |own| own.body_bytes_max),
         transfer: own.map(|own| of_errors(&own.transfer)).unwrap_or_default().into(),
-        cache: None,
-        overload: None,
         priority: own.map(|own| own.priority).unwrap_or_default(),
-        fallback: None,
+        ..Forward::to(backends)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The health of endpoints as their requests report it: what becomes of tries, for ejection, pacing and
 //! limits.
 //!
-//! Never in here: what is concluded from that, which is `upstream`'s.
+//! Never in here: what is concluded from that, which is `balance`'s.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::answer::attempted::Attempted;
 use crate::limits::TICK;
 use crate::upstream::{Cluster, Endpoint, Health, Member, Slot};
 
-/// Notes that an endpoint is going to be asked. Where connects are not paced, those are counted that would
-/// have been.
+/// Notes that an endpoint is going to be asked. Where connects are only watched, counts those that pacing
+/// would have refused.
 #[inline]
 pub(crate) fn begin_at(admitted: &Admitted<'_>, member: &Member, forward: &Forward, is_enforced: bool) {
     let Health { record, pacer, .. } = &*member.health;
@@ -54,7 +54,7 @@ pub(crate) fn note_sent(admitted: &Admitted<'_>, member: &Member, forward: &Forw
     }
 }
 
-/// Notes the head of a response, which took so long.
+/// Records a response head and its latency.
 #[inline]
 pub(crate) fn note_answer(
     admitted: &Admitted<'_>,
@@ -123,8 +123,8 @@ fn prompt_check(member: &Member) {
     }
 }
 
-/// Whether how long a response takes says something of the endpoint: uploads and what changes something take
-/// as long as they do.
+/// Whether the latency of a response can be compared with others': that of uploads, and of requests that
+/// change something, depends on the request.
 fn has_comparable_latency(admitted: &Admitted<'_>) -> bool {
     matches!(admitted.method(), b"GET" | b"HEAD") && !admitted.parsed.has_body()
 }
@@ -145,8 +145,8 @@ fn look(admitted: &Admitted<'_>, member: &Member, forward: &Forward, seen: Obser
     }
 }
 
-/// Notes for the limit of an endpoint that the head of a response has come. What stays, such as a stream of
-/// events, gives its place back: how long it stays says nothing about the endpoint.
+/// Notes for the limit of an endpoint that the head of a response has come. A response without an end, such
+/// as a stream of events, gives its slot back: its duration says nothing about the endpoint.
 #[inline]
 pub(crate) fn note_head_for_limits(
     attempted: &Attempted<'_, '_>,
@@ -167,9 +167,9 @@ pub(crate) fn note_head_for_limits(
     }
 }
 
-/// Gives the place back where the limit is found, since the endpoint waits for the client from now on: for
-/// the rest of its request, or until it has taken a long response. That says nothing of the endpoint, and
-/// slow clients would soon have all places. Returns the endpoint.
+/// Gives the slot back where the limit is found from latency, since the endpoint waits for the client from
+/// now on: for the rest of its request, or until it has taken a long response. Slow clients would soon hold
+/// all slots. Returns the endpoint.
 #[cold]
 pub(crate) fn give_place_back(attempted: &Attempted<'_, '_>, forward: &Forward) -> Option<Rc<Endpoint>> {
     let is_found = forward.overload.as_ref().is_some_and(|it| it.concurrency == Concurrency::Auto);
@@ -177,7 +177,7 @@ pub(crate) fn give_place_back(attempted: &Attempted<'_, '_>, forward: &Forward) 
     place.map(|place| Rc::clone(place.endpoint()))
 }
 
-/// Takes the place again that was given back: the endpoint works at the request, whatever else it has to do.
+/// Takes again the slot that was given back, even beyond the limit: the endpoint works at the request.
 pub(crate) fn take_place_again(attempted: &Attempted<'_, '_>, endpoint: Option<Rc<Endpoint>>) {
     if let Some(endpoint) = endpoint {
         attempted.place.set(Some(Slot::again(endpoint)));

@@ -10,6 +10,7 @@ use crate::admit::firewall;
 use crate::answer::deliver::response_fault;
 use crate::body::{Incoming, Source, begin};
 use crate::cache::receive::{self, Arrived, Taken};
+use crate::forward::response::Changes;
 use crate::forward::response::{Received, Receiver, ResponseFraming};
 use crate::io::buffer::Buffer;
 use crate::request::inspection::Inspection;
@@ -86,8 +87,9 @@ impl Receiver<'_, '_> {
                 Taken::Unused(unused) => source = unused,
             }
         }
-        let replaced = self.replaced(response, head);
-        let keep_alive = self.send_changed(replaced, response, head, source, body).await?;
+        let changes =
+            Changes { replaced: self.replaced(response, head), recode: self.recode(response, head) };
+        let keep_alive = self.send_changed(changes, response, head, source, body).await?;
         Ok(Delivered::Sent { keep_alive })
     }
 }

@@ -21,7 +21,7 @@ use crate::body::{
 };
 use crate::forward::upload::{self, Beside, tell_of_unheld};
 use crate::io::buffer::Buffer;
-use crate::io::deadline::{Deadline, Elapsed};
+use crate::io::deadline::Elapsed;
 use crate::io::pace::Direction;
 use crate::limits::{LARGE_BUFFER_BYTES, LOGGED_BODY_BYTES_MAX};
 use crate::request::Request;
@@ -296,7 +296,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     fn measure_what_has_come(&mut self) -> Result<(), Reason> {
         let (admitted, progress) = (self.admitted, &self.admitted.progress);
         progress.note_body_begun();
-        let meter = request_meter(admitted, self.forward.body_bytes_max);
+        let meter = request_meter(admitted, self.forward.body_bytes_max.bytes());
         let mut content = Buffer::small(&admitted.worker.buffers);
         let done = match admitted.client {
             Client::Http1(_) => {
@@ -330,7 +330,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
     fn take_what_has_come(&mut self) -> Result<(), Reason> {
         let (admitted, progress) = (self.admitted, &self.admitted.progress);
         progress.note_body_begun();
-        let meter = request_meter(admitted, self.forward.body_bytes_max);
+        let meter = request_meter(admitted, self.forward.body_bytes_max.bytes());
         let done = match admitted.client {
             // The bytes that follow belong to the protocol that is asked for.
             _ if admitted.is_upgrade() => Ok(true),
@@ -367,10 +367,10 @@ impl<'x, 'a> Outbound<'x, 'a> {
             || admitted.backend.is_some()
     }
 
-    /// Waits for the first of a body that is announced, where an endpoint would have to keep a connection
-    /// for it alone: who announces bodies and sends none costs no endpoint anything. Where a backend of
-    /// errors may have to be sent it again, as much of it is waited for as is kept. Of a stream of an
-    /// HTTP/2 session nothing is waited for: the endpoint may be the one to speak first, as in gRPC.
+    /// Waits for the first bytes of an announced body, so that a client that announces bodies and sends none
+    /// keeps no connection of an endpoint. Where the body may have to be sent to an error backend again,
+    /// waits for as much of it as is kept. An endpoint that speaks HTTP/2 is asked at once: in gRPC it may
+    /// be the first to speak.
     pub(crate) async fn await_body(&mut self) -> Result<(), Reason> {
         if self.admitted.progress.is_body_done() || self.admitted.is_bodiless() {
             return Ok(());
@@ -400,7 +400,7 @@ impl<'x, 'a> Outbound<'x, 'a> {
             Client::Http1(socket) => Source::Http1 { socket, buffer: self.rest, decoder: &mut self.body },
             Client::Stream(stream) => Source::stream(*stream),
         };
-        let meter = request_meter(self.admitted, self.forward.body_bytes_max);
+        let meter = request_meter(self.admitted, self.forward.body_bytes_max.bytes());
         pace_body(self.admitted, deadline);
         let kept = hold(Incoming { source, timeout }, &mut held, &meter, deadline, |_| Look::On).await;
         let kept = kept.map_err(|error| request_fault(&error.of_reading(deadline)).reason);
@@ -476,23 +476,20 @@ impl<'x, 'a> Outbound<'x, 'a> {
     }
 
     async fn await_body_begin(&mut self) -> Result<(), Reason> {
-        let (client, deadline) = (self.admitted.client, self.admitted.deadline);
+        let deadline = self.admitted.deadline;
         let timeout = self.admitted.config.settings().client.body_timeout;
         if self.is_invitation_due() {
             let invitation = Timeout { deadline, send_timeout: timeout };
-            invite(client, invitation).await.map_err(|_| Reason::ClientAborted)?;
+            invite(self.admitted.client, invitation).await.map_err(|_| Reason::ClientAborted)?;
         }
         pace_body(self.admitted, deadline);
-        let begun = self.await_body_in_time((client, timeout), deadline).await;
+        let begun = self.await_body_in_time(timeout).await;
         deadline.pace(Direction::Read, None);
         begun
     }
 
-    async fn await_body_in_time(
-        &mut self,
-        (client, timeout): (Client<'_>, Duration),
-        deadline: &Deadline,
-    ) -> Result<(), Reason> {
+    async fn await_body_in_time(&mut self, timeout: Duration) -> Result<(), Reason> {
+        let (client, deadline) = (self.admitted.client, self.admitted.deadline);
         while !self.has_enough_of_body() {
             let read = match client {
                 Client::Http1(socket) => {

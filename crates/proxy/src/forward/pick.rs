@@ -1,7 +1,7 @@
 //! The choice of the endpoint for the next try of a request, which waits where all endpoints have as many
 //! requests as they may.
 //!
-//! Never in here: how limits are found and who is served next, which is `upstream::limit`'s.
+//! Never in here: how limits are found, and the order of the queue, which are `balance`'s.
 
 use std::cell::{Cell, LazyCell, RefCell};
 use std::net::SocketAddr;
@@ -108,11 +108,11 @@ impl Admitted<'_> {
         }
     }
 
-    /// Picks one that is not left out, answers, has its share, can be connected to and has a place. What is
-    /// asked for first is given up first:
-    /// the share and that it answers, then that it is not left out, then that it has not been tried. That
-    /// others are busy is no reason to ask one that is worse:
-    /// none is given then. One that the request itself decides on is given though it has no place.
+    /// Selects an endpoint that can be connected to and has a free slot. The best one answers, takes its
+    /// share while it starts slowly, is not ejected, and has not been tried; without one, the first two
+    /// conditions are dropped, then the third, then the last. Where endpoints meet the conditions and all of
+    /// them are at their limits, none is selected, rather than a worse one. An endpoint that the request
+    /// determines is selected even without a free slot.
     fn pick_fit<'c>(
         &self,
         cluster: &'c Cluster,
@@ -178,13 +178,13 @@ impl Admitted<'_> {
         picked
     }
 
-    /// How important it is, and what its client asks for beside others.
+    /// The request's priority, and its client's share of the recent load.
     fn rank(&self, limits: &ClusterLimits, forward: &Forward) -> (Priority, Overuse) {
         (priority::of(self, forward.priority), limits.overuse(self.forwarded.client))
     }
 
-    /// The endpoints that a request does not wait for: those that it has tried, are left out or may not be
-    /// connected to, if there are others.
+    /// The endpoints that a request does not wait for, if there are others: those that it has tried, that are
+    /// ejected, or that may not be connected to.
     fn passed_by(&self, cluster: &Cluster, overload: &Overload) -> Vec<SocketAddr> {
         let addresses = |is_passed_by: &dyn Fn(&Member) -> bool| {
             let members = cluster.members().iter().filter(|member| is_passed_by(member));
@@ -215,12 +215,11 @@ impl Admitted<'_> {
     ) -> Result<(Rc<Member>, Slot), Reason> {
         let Some(overload) = &forward.overload else { return Err(Reason::NoEndpoints) };
         let limits = cluster.limits();
-        let rank = self.rank(limits, forward);
+        let (priority, overuse) = self.rank(limits, forward);
         let (wait, result) = if overload.queue_timeout.is_zero() {
             (Wait::Refused, Err(Reason::ConcurrencyLimit))
         } else {
             let tried = if only.is_some() { Vec::new() } else { self.passed_by(cluster, overload) };
-            let (priority, overuse) = rank;
             let request = SlotRequest {
                 concurrency: overload.concurrency,
                 only,
@@ -235,7 +234,6 @@ impl Admitted<'_> {
                 Err(_) => (Wait::Full, Err(Reason::QueueFull)),
             }
         };
-        let (priority, overuse) = rank;
         limits.count(wait, priority);
         // A client that sends far more than the others has caused the queue: it is refused for that.
         let is_its_own = |reason| overuse == Overuse::Far && reply::is_overload(reason);

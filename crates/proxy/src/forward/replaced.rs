@@ -1,14 +1,14 @@
-//! Responses whose content is changed on its way: texts are replaced, and the result is compressed.
+//! Responses whose content is changed on its way: texts are replaced, and the result gets another coding.
 //!
 //! Never in here: how a content is changed.
 
 use wire::h1::{Body, BodyDecoder, Response};
 
 use crate::answer::deliver::Recipient;
-use crate::answer::recode;
+use crate::answer::recode::{self, Recode};
 use crate::answer::replace::{self, Replaced};
 use crate::body::Source;
-use crate::forward::response::{Received, Receiver, ResponseFraming};
+use crate::forward::response::{Changes, Received, Receiver, ResponseFraming};
 use crate::io::buffer::Buffer;
 use crate::upstream::fault::Fault;
 
@@ -18,19 +18,26 @@ impl Receiver<'_, '_> {
         replace::plan(self.attempted, self.policy(), response, head)
     }
 
-    /// Delivers a response in whose content texts are replaced.
-    pub(super) async fn deliver_replaced(
+    /// The plan for the coding of a response; none where its content is the same for all clients.
+    pub(super) fn recode(&self, response: &Response, head: &[u8]) -> Option<Recode> {
+        let compression = self.policy()?.compression.as_ref()?;
+        recode::plan(self.attempted, compression, response, head)
+    }
+
+    /// Delivers a response whose content is changed.
+    pub(super) async fn deliver_changed(
         &self,
-        replaced: Replaced,
+        changes: Changes,
         response: &Response,
         buffer: &mut Buffer,
     ) -> Result<Received, Fault> {
         let way = ResponseFraming::of(self.attempted, response, buffer.data());
+        // The content that has come is read before the head is written.
         let head = buffer.data()[..response.len].to_vec();
         buffer.consume(response.len);
         let mut decoder = BodyDecoder::new(way.body);
         let source = self.call.source(way.body, buffer, &mut decoder);
-        let delivered = self.send_changed(Some(replaced), response, &head, source, way.body).await;
+        let delivered = self.send_changed(changes, response, &head, source, way.body).await;
         self.call.note_source_left(decoder);
         Ok(way.received(delivered?, buffer.is_empty()))
     }
@@ -38,14 +45,14 @@ impl Receiver<'_, '_> {
     /// Sends a response whose content is changed. True if the client's connection can take another request.
     pub(super) async fn send_changed(
         &self,
-        mut replaced: Option<Replaced>,
+        changes: Changes,
         response: &Response,
         head: &[u8],
         source: Source<'_>,
         body: Body,
     ) -> Result<bool, Fault> {
-        let (attempted, forward) = (self.attempted, self.forward);
-        let timeout = forward.timeouts.read;
+        let (attempted, timeout) = (self.attempted, self.forward.timeouts.read);
+        let Changes { mut replaced, mut recode } = changes;
         let mut len = response.fields.content_length;
         let (source, body) = match &mut replaced {
             None => (source, body),
@@ -55,11 +62,9 @@ impl Receiver<'_, '_> {
                 changed
             }
         };
-        let compression = self.policy().and_then(|policy| policy.compression.as_ref());
-        let mut recode = compression.and_then(|it| recode::plan(attempted, it, response, head));
         let (source, framed) = match &mut recode {
             None => (source, body),
-            Some(recode) => Box::pin(recode::begin(attempted, recode, (source, body), len, timeout)).await?,
+            Some(recode) => recode::begin(attempted, recode, (source, body), len, timeout).await?,
         };
         let own = self.own(response, head, framed, recode);
         let change = |edits: &mut _| {

@@ -15,7 +15,8 @@ use crate::answer::attempted::Attempted;
 use crate::answer::deliver::Recipient;
 use crate::answer::edits::response_edits;
 use crate::answer::present::ReceivedResponse;
-use crate::answer::recode::{self, Recode};
+use crate::answer::recode::Recode;
+use crate::answer::replace::Replaced;
 use crate::body::tunnel::{End, tunnel};
 use crate::body::tunnel_stream::tunnel_stream;
 use crate::cache;
@@ -32,7 +33,7 @@ use crate::request::head::{HeadEdits, write_interim_head};
 use crate::request::reply::Scope;
 use crate::upstream::fault::{Fault, Retry};
 use crate::upstream::h1::keep_alive_hint;
-use crate::upstream::{Call, Member, ResponseTimer};
+use crate::upstream::{Call, HeadLimits, Member, ResponseTimer};
 
 /// Receives the response to a request that has been sent.
 pub(crate) struct Receiver<'x, 'a> {
@@ -67,6 +68,19 @@ pub(crate) enum Conversed {
     /// The client is given the response of an error backend instead. `spent` says whether the endpoint's
     /// connection can take another request.
     Replaced { page: Box<ErrorPage>, spent: Option<Spent> },
+}
+
+impl Received {
+    /// The effect of a response that the cache has stored.
+    pub(super) fn filled(keep_alive: Result<bool, Fault>, reusable: bool) -> Self {
+        Self {
+            reusable,
+            keep_alive: keep_alive.unwrap_or(false),
+            idle_max: None,
+            closes_in_order: false,
+            client_fault: keep_alive.err(),
+        }
+    }
 }
 
 impl Conversed {
@@ -200,11 +214,13 @@ impl Receiver<'_, '_> {
     /// Reads heads up to the final one, or one that switches protocols; passes interim ones on.
     async fn final_head(&self, response: &mut Response, buffer: &mut Buffer) -> Result<(), Fault> {
         let attempted = self.attempted;
-        let bytes_max = self.forward.transfer.response_head_bytes_max;
-        let bytes_max = (bytes_max as usize).min(ROUTE_RESPONSE_HEAD_BYTES_MAX);
-        let how = (!attempted.client.is_stream(), bytes_max);
+        let bytes_max = self.forward.transfer.response_head_bytes_max as usize;
+        let limits = HeadLimits {
+            is_eager: !attempted.client.is_stream(),
+            bytes_max: bytes_max.min(ROUTE_RESPONSE_HEAD_BYTES_MAX),
+        };
         for _ in 0..=INTERIM_RESPONSES_MAX {
-            self.call.head(response, buffer, how, self.timer).await?;
+            self.call.head(response, buffer, limits, self.timer).await?;
             if !response.is_interim() || response.status == 101 {
                 return Ok(());
             }
@@ -235,11 +251,12 @@ impl Receiver<'_, '_> {
         {
             return delivered;
         }
-        let compression = self.forward.transfer.response.as_ref().and_then(|it| it.compression.as_ref());
-        let recode = compression.and_then(|it| recode::plan(self.attempted, it, response, buffer.data()));
-        match recode {
+        match self.recode(response, buffer.data()) {
             None => self.deliver_as_it_is(response, buffer).await,
-            Some(recode) => Box::pin(self.deliver_recoded(response, buffer, recode)).await,
+            recode => {
+                let changes = Changes { replaced: None, recode };
+                Box::pin(self.deliver_changed(changes, response, buffer)).await
+            }
         }
     }
 
@@ -259,8 +276,10 @@ impl Receiver<'_, '_> {
         if let Some(inspection) = attempted.inspection() {
             return Some(self.deliver_inspected(inspection, response, buffer).await);
         }
-        if let Some(replaced) = self.replaced(response, buffer.data()) {
-            return Some(self.deliver_replaced(replaced, response, buffer).await);
+        let changes = Changes { replaced: self.replaced(response, buffer.data()), recode: None };
+        if changes.replaced.is_some() {
+            let changes = Changes { recode: self.recode(response, buffer.data()), ..changes };
+            return Some(self.deliver_changed(changes, response, buffer).await);
         }
         if attempted.miss().is_none() || attempted.error_page.is_some() {
             return None;
@@ -268,13 +287,7 @@ impl Receiver<'_, '_> {
         match receive::take(attempted, self.forward, self.call, response, buffer).await {
             Ok(CacheFill::Yes { keep_alive, is_read }) => {
                 let is_reusable = is_read && response.is_persistent() && buffer.is_empty();
-                Some(Ok(Received {
-                    reusable: is_reusable && attempted.progress.is_request_sent(),
-                    keep_alive: keep_alive.unwrap_or(false),
-                    idle_max: None,
-                    closes_in_order: false,
-                    client_fault: keep_alive.err(),
-                }))
+                Some(Ok(Received::filled(keep_alive, is_reusable && attempted.progress.is_request_sent())))
             }
             Ok(CacheFill::No) => None,
             Err(fault) => Some(Err(fault)),
@@ -290,33 +303,6 @@ impl Receiver<'_, '_> {
         let source = self.call.source(way.body, buffer, &mut decoder);
         let keep_alive = presented.delivery.keep_alive;
         let mut outcome = presented.with(source, self.forward.timeouts.read, self.policy());
-        let delivered = Recipient::of(self.attempted).deliver(&mut outcome, || self.note_long()).await;
-        drop(outcome);
-        self.call.note_source_left(decoder);
-        delivered.map_err(|fault| self.undelivered(fault))?;
-        Ok(way.received(keep_alive, buffer.is_empty()))
-    }
-
-    /// Delivers a response whose content may be in another coding than the endpoint's.
-    async fn deliver_recoded(
-        &self,
-        response: &Response,
-        buffer: &mut Buffer,
-        mut recode: Recode,
-    ) -> Result<Received, Fault> {
-        let way = ResponseFraming::of(self.attempted, response, buffer.data());
-        // The content that has come is read before the head is written.
-        let head = buffer.data()[..response.len].to_vec();
-        buffer.consume(response.len);
-        let mut decoder = BodyDecoder::new(way.body);
-        let source = self.call.source(way.body, buffer, &mut decoder);
-        let (len, timeout) = (response.fields.content_length, self.forward.timeouts.read);
-        let (source, framed) =
-            recode::begin(self.attempted, &mut recode, (source, way.body), len, timeout).await?;
-        let own = self.own(response, &head, framed, Some(recode));
-        let presented = self.attempted.present(&own, |_| (), |_, _| ());
-        let keep_alive = presented.delivery.keep_alive;
-        let mut outcome = presented.with(source, timeout, self.policy());
         let delivered = Recipient::of(self.attempted).deliver(&mut outcome, || self.note_long()).await;
         drop(outcome);
         self.call.note_source_left(decoder);
@@ -400,6 +386,13 @@ impl Receiver<'_, '_> {
     }
 }
 
+/// The changes to the content of a response.
+pub(super) struct Changes {
+    pub(super) replaced: Option<Replaced>,
+    /// The coding of the result.
+    pub(super) recode: Option<Recode>,
+}
+
 /// The framing of a response, and whether its connection can be used again.
 #[derive(Clone, Copy)]
 pub(super) struct ResponseFraming {
@@ -423,13 +416,7 @@ impl ResponseFraming {
 
     /// The same for a response that the cache has stored.
     pub(super) fn filled(self, keep_alive: Result<bool, Fault>, is_reusable: bool) -> Received {
-        Received {
-            reusable: is_reusable && self.is_reusable,
-            keep_alive: keep_alive.unwrap_or(false),
-            idle_max: None,
-            closes_in_order: false,
-            client_fault: keep_alive.err(),
-        }
+        Received::filled(keep_alive, is_reusable && self.is_reusable)
     }
 
     /// More than was announced is no beginning of a next response.

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::{JoinHandle, spawn};
 
 use model::{Action, Forward, RetryOn, RetryPolicy};
+use testkit::Refusing;
 
 use super::forward;
 use crate::admit::Target;
@@ -42,11 +43,6 @@ fn endpoint(script: &[&[&'static str]]) -> Endpoint {
         requests
     };
     Endpoint { address, requests: spawn(play) }
-}
-
-/// The address of an endpoint that does not listen.
-fn closed() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 fn world(retry: RetryPolicy, endpoints: impl IntoIterator<Item = SocketAddr>) -> World {
@@ -144,7 +140,8 @@ fn the_response_of_the_last_try_is_for_the_client() {
 
 #[test]
 fn without_a_listening_endpoint_the_tries_run_out() {
-    let world = world(RetryPolicy::default(), [closed(), closed()]);
+    let refusing = [(); 2].map(|()| Refusing::default());
+    let world = world(RetryPolicy::default(), refusing.each_ref().map(Refusing::address));
     let got = ask(&world, "GET /", "");
     assert_eq!((got.outcome.as_str(), got.sent.as_str()), ("ConnectRefused", ""));
     assert_eq!(got.statuses, [Some(502); 3]);

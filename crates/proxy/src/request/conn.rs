@@ -10,8 +10,7 @@ use model::ListenerId;
 
 use crate::io::deadline::Deadline;
 use crate::io::tls::ClientTls;
-use crate::request::forwarded::LastLines;
-use crate::request::forwarded::Via;
+use crate::request::forwarded::{LastLines, Via};
 use crate::worker::Worker;
 
 const HTTPS_PORT: u16 = 443;
@@ -44,6 +43,14 @@ pub(crate) struct Conn {
     pub(crate) worker: Rc<Worker>,
 }
 
+/// A connection that has been let in: its ends, and its place among its client's, where these are counted.
+pub(crate) struct Accepted {
+    pub(crate) listener: ListenerId,
+    pub(crate) local: SocketAddr,
+    pub(crate) peer: SocketAddr,
+    pub(crate) place: Option<ClientConnection>,
+}
+
 /// The address at the other end of a connection.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer {
@@ -53,6 +60,26 @@ pub(crate) struct Peer {
 }
 
 impl Conn {
+    /// A connection in clear, as far as is known.
+    pub(crate) fn new(worker: &Rc<Worker>, accepted: Accepted) -> Self {
+        let Accepted { listener, local, peer, place } = accepted;
+        Self {
+            tls: None,
+            peer,
+            named_port: None,
+            listener,
+            local,
+            serial: worker.next_serial(),
+            requests: Cell::new(0),
+            tally: Tally::default(),
+            last_lines: RefCell::default(),
+            has_begun_handshake: Cell::new(false),
+            is_turned_away: Cell::new(false),
+            place,
+            worker: Rc::clone(worker),
+        }
+    }
+
     /// A connection that nobody has opened, from a client to a local address, with one request on it.
     pub(crate) fn offline(
         worker: &Rc<Worker>,
@@ -61,21 +88,11 @@ impl Conn {
         local: SocketAddr,
         tls: Option<Box<ClientTls>>,
     ) -> Self {
-        Self {
-            tls,
-            peer: SocketAddr::new(client, 0),
-            named_port: None,
-            listener,
-            local,
-            serial: 1,
-            requests: Cell::new(1),
-            tally: Tally::default(),
-            last_lines: RefCell::default(),
-            has_begun_handshake: Cell::new(false),
-            is_turned_away: Cell::new(false),
-            place: None,
-            worker: Rc::clone(worker),
-        }
+        let accepted = Accepted { listener, local, peer: SocketAddr::new(client, 0), place: None };
+        let mut conn = Self::new(worker, accepted);
+        (conn.tls, conn.serial) = (tls, 1);
+        conn.count_request();
+        conn
     }
 
     /// Whether it takes no more requests after those that it serves.

@@ -149,11 +149,6 @@ impl Answer {
         Self::new(status, body).of(scope)
     }
 
-    /// The same answer, with the time after which the client may ask again (RFC 9110 section 10.2.3).
-    pub(crate) fn after_seconds(self, seconds: u64) -> Self {
-        self.with("Retry-After", seconds.to_string())
-    }
-
     /// The answer to another replica that has had something forgotten.
     pub(crate) fn forgotten() -> Self {
         Self::text(204, "", String::new()).with(replicas::NAME, "forgotten".to_owned()).of(Scope::Host)
@@ -172,7 +167,7 @@ impl Answer {
 
     /// The answer of the default backend that is built in.
     pub(crate) fn not_found() -> Self {
-        Self::new(404, format!("404 {}\n", phrase(404)))
+        Self::with_status(404)
     }
 
     /// The answer to a load balancer's health check.
@@ -182,7 +177,7 @@ impl Answer {
 
     /// The answer to a client that is not let in, with the challenges that it has to meet.
     pub(crate) fn refusal(status: u16, challenges: &[Vec<u8>]) -> Self {
-        let mut answer = Self::new(status, format!("{status} {}\n", phrase(status)));
+        let mut answer = Self::with_status(status);
         for challenge in challenges {
             answer.fields.push(("WWW-Authenticate".into(), challenge.clone()));
         }
@@ -196,7 +191,7 @@ impl Answer {
         Self { fields, body, ..Self::new(status, String::new()) }
     }
 
-    /// The same answer, with how many seconds later it makes sense to ask again.
+    /// The same answer, with the time after which the client may ask again (RFC 9110 section 10.2.3).
     pub(crate) fn retry_after(self, seconds: u64) -> Self {
         self.with("Retry-After", seconds.to_string())
     }
@@ -218,7 +213,7 @@ impl Answer {
         Self { fields: fields.collect(), body, ..Self::new(response.status, String::new()) }
     }
 
-    /// The answer of a script that names a status alone.
+    /// An answer with a status and its phrase.
     pub(crate) fn with_status(status: u16) -> Self {
         Self::new(status, format!("{status} {}\n", phrase(status)))
     }
@@ -226,12 +221,6 @@ impl Answer {
     /// The answer to a method that is not served, with those that are.
     pub(crate) fn method_not_allowed(allowed: &str) -> Self {
         Self::with_status(405).with("Allow", allowed.to_owned())
-    }
-
-    /// The answer to a request for which something is short at the moment. It may come again after so many
-    /// seconds.
-    pub(crate) fn come_again(reason: Reason, seconds: usize) -> Self {
-        Self::to(reason).with("Retry-After", seconds.to_string())
     }
 
     /// No answer: the connection is closed.
@@ -249,7 +238,7 @@ impl Answer {
 
     /// An answer that sends the client to `location`.
     pub(crate) fn redirect(status: u16, location: String) -> Self {
-        Self::new(status, format!("{status} {}\n", phrase(status))).with("Location", location)
+        Self::with_status(status).with("Location", location)
     }
 
     /// The same answer, which no cache may keep, with cookies for the client.

@@ -300,7 +300,7 @@ impl<'a> Routed<'a> {
     fn check_length(&self, route: &Route) -> Result<(), Stop> {
         let Action::Forward(forward) = &route.action else { return Ok(()) };
         let length = self.parsed.fields.content_length.unwrap_or(0);
-        let is_too_long = forward.body_bytes_max.is_some_and(|max| length > max);
+        let is_too_long = forward.body_bytes_max.bytes().is_some_and(|max| length > max);
         if is_too_long { Err(Reason::BodyTooLarge.into()) } else { Ok(()) }
     }
 

@@ -90,7 +90,7 @@ fn blocked_headers_come_before_the_route() {
 
 #[test]
 fn a_body_that_is_announced_too_long_is_refused() {
-    let limited = model::Forward { body_bytes_max: Some(4), ..forward(TWO) };
+    let limited = model::Forward { body_bytes_max: Some(4).into(), ..forward(TWO) };
     let world = World::of(route("/", Action::Forward(limited)));
     for (length, expected) in [
         ("Content-Length: 4", "goes on"),
@@ -127,7 +127,7 @@ fn a_closed_route_is_closed_before_its_redirects() {
 #[test]
 fn a_forbidden_host_refuses_before_the_body_is_measured() {
     let access = Access { forbidden: Some("no authorities".to_owned()), ..Access::default() };
-    let limited = model::Forward { body_bytes_max: Some(0), ..forward(TWO) };
+    let limited = model::Forward { body_bytes_max: Some(0).into(), ..forward(TWO) };
     let guarded = Route { access: Some(Box::new(access)), ..route("/", Action::Forward(limited)) };
     assert_eq!(found(&World::of(guarded), "POST /\nContent-Length: 1"), "Forbidden");
 }

@@ -17,7 +17,7 @@ use super::error::NoConnection;
 use super::fcgi;
 use super::h2::{self, Session};
 use super::pool::{Endpoint, LivenessCheck, Pool, PooledConnection};
-use super::timer::ResponseTimer;
+use super::timer::{HeadLimits, ResponseTimer};
 use crate::body::{Framing, Sink, Source};
 use crate::io::buffer::Buffer;
 use crate::io::connection::Connection;
@@ -222,24 +222,20 @@ impl<'e> Call<'e> {
     }
 
     /// Waits for the next response head, interim or final; it stays at the front of `buffer`, and is parsed
-    /// into `response`. With `is_eager`, available bytes of the body may be read along with it; `bytes_max`
-    /// limits the head in HTTP/1.
+    /// into `response`.
     pub(crate) async fn head(
         &self,
         response: &mut Response,
         buffer: &mut Buffer,
-        (is_eager, bytes_max): (bool, usize),
+        limits: HeadLimits,
         timer: &ResponseTimer<'_>,
     ) -> Result<(), Fault> {
         match &self.line {
             Line::Http1(connection, _) => {
-                let how = (is_eager, bytes_max);
-                super::h1::read_response_head(connection.socket(), response, buffer, how, timer).await
+                super::h1::read_response_head(connection.socket(), response, buffer, limits, timer).await
             }
             Line::Http2(_, call) => Box::pin(of_sent(call.as_deref()).head(response, buffer, timer)).await,
-            Line::FastCgi(call, _) => {
-                Box::pin(call.head(response, buffer, (is_eager, bytes_max), timer)).await
-            }
+            Line::FastCgi(call, _) => Box::pin(call.head(response, buffer, limits, timer)).await,
         }
     }
 

@@ -9,7 +9,7 @@ use observe::Reason;
 use wire::fcgi::{self, Content, HeadEnd, Piece, Records, Stderr};
 use wire::h1::{Body, BodyDecoder, Response};
 
-use super::timer::ResponseTimer;
+use super::timer::{HeadLimits, ResponseTimer};
 use crate::io::buffer::Buffer;
 use crate::io::connection::Connection;
 use crate::io::deadline::Elapsed;
@@ -52,23 +52,26 @@ impl Call {
     }
 
     /// Waits for the response head, which is written to the front of `buffer` as HTTP/1, and parsed into
-    /// `response`. With `is_eager`, available bytes of the body may be read along with it; the head may have
-    /// `bytes_max` bytes.
+    /// `response`.
     pub(super) async fn head(
         &self,
         response: &mut Response,
         buffer: &mut Buffer,
-        (is_eager, bytes_max): (bool, usize),
+        limits: HeadLimits,
         timer: &ResponseTimer<'_>,
     ) -> Result<(), Fault> {
         let (mut head, mut end) = (Vec::new(), HeadEnd::default());
         let len = loop {
-            if let Some(len) = self.take_head(buffer, (&mut head, &mut end), bytes_max)? {
+            if let Some(len) = self.take_head(buffer, (&mut head, &mut end), limits.bytes_max)? {
                 break len;
             }
             let read = timer.within(|cx| {
                 let socket = self.socket();
-                if is_eager { socket.poll_fill(cx, buffer) } else { socket.poll_fill_small(cx, buffer) }
+                if limits.is_eager {
+                    socket.poll_fill(cx, buffer)
+                } else {
+                    socket.poll_fill_small(cx, buffer)
+                }
             });
             match read.await {
                 Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),

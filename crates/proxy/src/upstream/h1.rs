@@ -6,28 +6,26 @@ use observe::Reason;
 use wire::Known;
 use wire::h1::Response;
 
-use super::timer::ResponseTimer;
+use super::timer::{HeadLimits, ResponseTimer};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Elapsed;
 use crate::io::socket::Socket;
 use crate::upstream::fault::Fault;
 
-/// Reads a response head; it stays at the front of `buffer`, and is parsed into `response`. With `is_eager`,
-/// available bytes of the body may be read along with it; without, bytes that an HTTP/2 stream has no room
-/// for are not held in memory. The head may have `bytes_max` bytes.
+/// Reads a response head; it stays at the front of `buffer`, and is parsed into `response`.
 pub(crate) async fn read_response_head(
     socket: &Socket,
     response: &mut Response,
     buffer: &mut Buffer,
-    (is_eager, bytes_max): (bool, usize),
+    limits: HeadLimits,
     timer: &ResponseTimer<'_>,
 ) -> Result<(), Fault> {
     loop {
-        if !buffer.is_empty() && parse(response, buffer, bytes_max)? {
+        if !buffer.is_empty() && parse(response, buffer, limits.bytes_max)? {
             return Ok(());
         }
         let read = timer.within(|cx| {
-            if is_eager { socket.poll_fill(cx, buffer) } else { socket.poll_fill_small(cx, buffer) }
+            if limits.is_eager { socket.poll_fill(cx, buffer) } else { socket.poll_fill_small(cx, buffer) }
         });
         match read.await {
             Err(Elapsed) => return Err(Fault::sent(Reason::UpstreamReadTimeout)),

@@ -36,19 +36,18 @@ pub(crate) mod usability;
 
 pub(crate) use call::{Call, Message, Params};
 pub(crate) use cluster::{Cluster, Keyed};
-
 pub(crate) use cluster_state::{ClusterState, Health, Member};
 pub(crate) use connect::Sources;
-/// A stream of a session that a request has of its own, for both directions at once.
-pub(crate) type OpenStream = Box<h2::Call>;
 #[cfg(test)]
 pub(crate) use pool::PooledConnection;
 pub(crate) use pool::{Endpoint, LivenessCheck, Pool};
 #[cfg(test)]
 pub(crate) use protocol::Protocol;
 pub(crate) use shared_pool::SharedPool;
-pub(crate) use timer::ResponseTimer;
+pub(crate) use timer::{HeadLimits, ResponseTimer};
 
+/// A stream of a session that a request has of its own, for both directions at once.
+pub(crate) type OpenStream = Box<h2::Call>;
 /// The slots at the endpoints of a cluster.
 pub(crate) type ClusterLimits = balance::ClusterLimits<Endpoint>;
 /// A slot at an endpoint.

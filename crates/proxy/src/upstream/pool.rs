@@ -13,7 +13,7 @@ use std::time::Duration;
 use balance::{EndpointLimit, Limited, SharedRetries, WorkerShare};
 use clock::{Clock, Moment};
 use model::{AppProtocol, PoolCap, UpstreamConnections};
-use observe::{EndpointCells, PortCells, Registry};
+use observe::{EndpointCells, Failure, PortCells, Reason, Registry};
 use reactor::{TcpStream, UdpSocket};
 use tokio::sync::Notify;
 
@@ -299,15 +299,13 @@ impl Pool {
     }
 
     /// Opens a UDP socket for datagrams to and from an endpoint.
-    pub(crate) fn open_datagrams(&self, endpoint: &Endpoint) -> io::Result<UdpSocket> {
-        let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
-        for source in self.sources.in_turn(endpoint.address) {
-            result = connect_datagrams(endpoint.address, source);
-            if result.is_ok() {
-                break;
-            }
-        }
-        result
+    pub(crate) fn open_datagrams(&self, endpoint: &Endpoint) -> Result<UdpSocket, Reason> {
+        let mut sources = self.sources.in_turn(endpoint.address);
+        let opened = sources.find_map(|source| connect_datagrams(endpoint.address, source).ok());
+        opened.ok_or_else(|| {
+            endpoint.cells.fail(Failure::ConnectError);
+            Reason::ConnectFailed
+        })
     }
 
     async fn open_from_any_source(

@@ -10,7 +10,7 @@ use crate::io::deadline::Deadline;
 use crate::limits::{INTERIM_RESPONSES_MAX, RESPONSE_HEAD_BYTES_MAX, SUBREQUEST_BODY_BYTES_MAX};
 use crate::upstream::fault::Fault;
 use crate::upstream::h1::keep_alive_hint;
-use crate::upstream::{Call, Endpoint, Message, ResponseTimer};
+use crate::upstream::{Call, Endpoint, HeadLimits, Message, ResponseTimer};
 use crate::worker::Worker;
 
 /// A request made on behalf of another one.
@@ -71,8 +71,9 @@ pub(crate) async fn final_head(
 ) -> Result<(), Fault> {
     // A dead connection may have left a part of a head.
     buffer.consume(buffer.len());
+    let limits = HeadLimits { is_eager: true, bytes_max: RESPONSE_HEAD_BYTES_MAX };
     for _ in 0..=INTERIM_RESPONSES_MAX {
-        call.head(response, buffer, (true, RESPONSE_HEAD_BYTES_MAX), timer).await?;
+        call.head(response, buffer, limits, timer).await?;
         if !response.is_interim() || response.status == 101 {
             return Ok(());
         }

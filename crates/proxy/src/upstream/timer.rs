@@ -7,6 +7,15 @@ use std::time::Duration;
 use crate::io::deadline::{Deadline, Elapsed};
 use crate::limits::TICK;
 
+/// Limits of the read of a response head over HTTP/1 or `FastCGI`.
+#[derive(Clone, Copy)]
+pub(crate) struct HeadLimits {
+    /// Whether available bytes of the body may be read along with it. Those that an HTTP/2 stream has no room
+    /// for are not held in memory.
+    pub(crate) is_eager: bool,
+    pub(crate) bytes_max: usize,
+}
+
 /// Bounds the wait for a response head. The time counts from the end of the request on: an endpoint need not
 /// respond before it has received all of it, however long that takes. Each piece of the head renews it.
 pub(crate) struct ResponseTimer<'d> {

@@ -1,4 +1,4 @@
-//! The bounds of a worker by which those wait who cost much, and not those who are served beside them.
+//! The bounds of a worker on clients that cost much: they wait, and the others do not.
 
 use std::rc::Rc;
 

@@ -141,8 +141,10 @@ fn a_session_in_which_nothing_passes_is_over() {
 
 #[test]
 fn an_endpoint_that_refuses_is_passed_over() {
-    let (upstream, gone) = (socket(), socket().local_addr().unwrap());
-    let world = World::udp(&[upstream.local_addr().unwrap(), gone], unlimited);
+    // A socket that has another peer gets none of these datagrams, and its port is nobody else's.
+    let (upstream, gone) = (socket(), socket());
+    gone.connect(upstream.local_addr().unwrap()).unwrap();
+    let world = World::udp(&[&upstream, &gone].map(|socket| socket.local_addr().unwrap()), unlimited);
     // Both have their turn, so that one of two clients is given the one that is gone.
     let clients = [client(&world), client(&world)];
     for client in &clients {

@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cache_disk::Disk;
-use model::overload::Priority;
 use model::{
     Action, Backends, Cluster, ClusterId, Endpoint, EndpointState, Forward, Host, HostName, HostTls,
-    LabelTexts, Labels, Listener, ListenerKind, Model, PathMatch, Protocol, RetryPolicy, Route, Stream,
-    Timeouts, Transfer, Transport,
+    LabelTexts, Labels, Listener, ListenerKind, Model, PathMatch, Protocol, Route, Stream, Transport,
 };
 use observe::log::Writer;
 use observe::{MetricsOptions, Process, Registry};
@@ -263,24 +261,11 @@ pub(crate) fn http(port: u16, host: Host) -> Listener {
 
 /// A host whose only route forwards to the cluster.
 pub(crate) fn host(name: &str) -> Host {
-    let forward = Forward {
-        backends: Backends::One(ClusterId(0)),
-        timeouts: Timeouts::default().into(),
-        retry: RetryPolicy::default().into(),
-        body_bytes_max: None,
-        connection_header: None,
-        sets_affinity_cookie: false,
-        head: None,
-        transfer: Transfer::default().into(),
-        cache: None,
-        overload: None,
-        priority: Priority::default(),
-        fallback: None,
-    };
+    let forward = Forward::to(Backends::One(ClusterId(0)));
     let route = Route::new(PathMatch::root(), Action::Forward(forward), Arc::default());
     Host {
         name: HostName::parse(name).expect("it is a name"),
-        aliases: Vec::new(),
+        aliases: model::Rare::default(),
         tls: Arc::new(HostTls::default()),
         routes: vec![Arc::new(route)],
         wider: None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use model::StepBudget;
 use model::{
     Action, DirectResponse, Host, HostName, LabelTexts, Labels, Listener, ListenerId, ListenerKind, Model,
-    PathKind, PathMatch, Protocol, Route,
+    PathKind, PathMatch, Protocol, Rare, Route,
 };
 use routing::{Resolution, Snapshot};
 
@@ -79,7 +79,7 @@ fn add(hosts: &mut Vec<Arc<Host>>, line: &str) {
             // A name occurs at most once in a model.
             if let Ok(name) = name.map(|name| Host {
                 name,
-                aliases: Vec::new(),
+                aliases: Rare::default(),
                 tls: Arc::default(),
                 routes: Vec::new(),
                 wider: None,

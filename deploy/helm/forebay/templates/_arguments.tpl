@@ -111,6 +111,10 @@ true
 - --replicas-service={{ required "controller.replicas needs a Service of the controller" (include "forebay.ownService" .) }}
 - --replicas-secret=/etc/forebay/replicas/secret
 - --replicas-udp-port={{ $controller.replicas.udpPort }}
+{{- with $controller.replicas.perWatch }}
+- --replicas-per-watch={{ . }}
+- --replicas-watch-port={{ $controller.replicas.watchPort }}
+{{- end }}
 {{- end }}
 {{- with $controller.console.oidc }}
 {{- if .issuerUrl }}

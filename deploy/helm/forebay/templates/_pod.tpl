@@ -82,6 +82,11 @@ capabilities:
 - name: replicas
   containerPort: {{ $controller.replicas.udpPort }}
   protocol: UDP
+{{- if $controller.replicas.perWatch }}
+- name: replicas-watch
+  containerPort: {{ $controller.replicas.watchPort }}
+  protocol: TCP
+{{- end }}
 {{- end }}
 {{- range $protocol, $ports := dict "tcp" .Values.tcp "udp" .Values.udp }}
 {{- range $port, $_ := $ports }}

@@ -100,6 +100,6 @@ async fn get<T: DeserializeOwned>(client: &Client, request: Builder) -> Result<O
     match client.request(request).await {
         Ok(found) => Ok(Some(found)),
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
-        Err(error) => Err(Trouble { why: super::watch::causes(&error), is_forbidden: false }),
+        Err(error) => Err(Trouble { why: crate::client::causes(&error), is_forbidden: false }),
     }
 }

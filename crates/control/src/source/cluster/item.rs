@@ -191,7 +191,7 @@ mod tests {
         .unwrap();
         let read = item.read.unwrap();
         assert_eq!(read.metadata.annotations.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["kept"]);
-        assert_eq!(read.metadata.uid.as_deref(), Some("u"));
+        assert_eq!(read.metadata.uid(), Some("u"));
         assert_eq!(read.metadata.annotations.get("kept").map(|kept| kept.value.as_str()), Some("1"));
     }
 }

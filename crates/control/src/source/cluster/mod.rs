@@ -40,6 +40,7 @@ use crate::names::{NsName, ObjectRef};
 use crate::objects::{ConfigMap, Ingress, IngressClass, Namespace, Object, Resource, Secret};
 use crate::options::Options;
 use crate::problem::{Problem, Reason, Severity};
+use crate::relay::Relay;
 
 pub(crate) use disk_cache::DiskCache;
 
@@ -76,6 +77,8 @@ pub struct ClusterOptions {
     /// Folder for a copy of the objects, which is served if this process starts while the API server is
     /// unavailable; none to store no copy.
     pub state_dir: Option<PathBuf>,
+    /// This replica's part in sharing watches of `EndpointSlice`s; none if each replica watches by itself.
+    pub relay: Option<Relay>,
 }
 
 /// The condition of the watches on a cluster.
@@ -148,6 +151,16 @@ type Fetched = kube::Result<Option<Thing>>;
 impl Cluster {
     /// Starts the watches.
     pub(crate) fn new(connection: &Connection, scope: Scope, options: &Options) -> Self {
+        Self::sharing(connection, scope, options, None)
+    }
+
+    /// Starts the watches, of which that of slices may be shared with other replicas.
+    pub(crate) fn sharing(
+        connection: &Connection,
+        scope: Scope,
+        options: &Options,
+        relay: Option<&Relay>,
+    ) -> Self {
         let mut cluster = Self {
             discovery: discovery::answers(connection.client.clone()),
             gateway: GatewayKinds::default(),
@@ -165,7 +178,7 @@ impl Cluster {
             Scope::Namespace(namespace) => Some(namespace.clone()),
             Scope::All | Scope::Selector(_) => None,
         };
-        for watch in Watch::of_routing(namespace.as_deref()) {
+        for watch in Watch::of_routing(namespace.as_deref(), relay) {
             cluster.follow(watch);
         }
         if let Scope::Selector(labels) = &cluster.scope {

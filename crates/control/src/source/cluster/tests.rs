@@ -1,6 +1,7 @@
 //! Watch events, and their effect on the index and on the set of watched objects.
 
 mod gateway;
+mod relay;
 
 use std::future::pending;
 
@@ -182,7 +183,7 @@ async fn a_status_is_seen_and_changes_nothing() {
     told.finds(Ingress::KIND, &object);
     assert!(!told.cluster.take_changed() && told.cluster.take_touched());
     let ingress = told.cluster.index.ingresses.get(&NsName::new("a", "x")).unwrap();
-    assert_eq!(ingress.status.load_balancer.ingress[0].ip.as_deref(), Some("192.0.2.1"));
+    assert_eq!(ingress.status.points()[0].ip.as_deref(), Some("192.0.2.1"));
 }
 
 #[tokio::test]

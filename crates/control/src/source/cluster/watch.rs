@@ -14,8 +14,12 @@ use tokio::time::timeout;
 
 use super::item::{Item, Thing, Watched};
 use super::references::Group;
+use crate::client::causes;
 use crate::names::NsName;
-use crate::objects::{ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Resource, Secret, Service};
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, Object, Resource, Secret, Service,
+};
+use crate::relay::{News, Relay, Slice};
 
 /// Seconds after which the server ends a watch, which is then resumed. A connection that breaks silently is
 /// abandoned shortly after this time.
@@ -51,6 +55,8 @@ pub(super) struct Watch {
     pub(super) version: &'static str,
     /// Whether the watch follows named objects: serving does not wait for objects that may not be read.
     pub(super) is_of_named: bool,
+    /// The relay through which objects come, and to which they are reported; none for the API server alone.
+    relay: Option<Relay>,
     start: fn(&Watch, Client) -> BoxStream<'static, Happening>,
 }
 
@@ -86,12 +92,12 @@ impl fmt::Display for Trouble {
 
 impl Watch {
     /// Watches on the objects that decide where requests go.
-    pub(super) fn of_routing(namespace: Option<&str>) -> [Self; 4] {
+    pub(super) fn of_routing(namespace: Option<&str>, relay: Option<&Relay>) -> [Self; 4] {
         [
             Self::new::<Ingress>(namespace),
             Self::new::<IngressClass>(None),
             Self::new::<Service>(namespace),
-            Self::new::<EndpointSlice>(namespace),
+            Self::new::<EndpointSlice>(namespace).shared(relay.cloned()),
         ]
     }
 
@@ -146,8 +152,14 @@ impl Watch {
             labels: None,
             version: "v1",
             is_of_named: false,
+            relay: None,
             start: start::<T>,
         }
+    }
+
+    /// The same watch, of slices, shared with other replicas.
+    pub(super) fn shared(self, relay: Option<Relay>) -> Self {
+        Self { relay, ..self }
     }
 
     /// Whether the watch follows the object with this name.
@@ -173,11 +185,54 @@ impl Watch {
 }
 
 fn start<T: Watched>(watch: &Watch, client: Client) -> BoxStream<'static, Happening> {
+    let relay = watch.relay.clone();
+    let client = match &relay {
+        Some(relay) => relay.client(client),
+        None => client,
+    };
     let api: Api<Item<T>> = match &watch.namespace {
         Some(namespace) => Api::namespaced_with(client, namespace, &watch.version),
         None => Api::all_with(client, &watch.version),
     };
-    telling_quiet(watcher(api, watch.config()).backoff(Waits::default()).map(happening).boxed())
+    let events = watcher(api, watch.config());
+    match relay {
+        Some(relay) => {
+            let ending = Ending(relay.clone());
+            let events = events.inspect(move |event| ending.0.note(news(event)));
+            telling_quiet(events.backoff(Waits::default()).map(happening).boxed())
+        }
+        None => telling_quiet(events.backoff(Waits::default()).map(happening).boxed()),
+    }
+}
+
+/// Ends the watches of followers with the watch of this replica.
+struct Ending(Relay);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// An event for the other replicas.
+fn news<T: Watched>(event: &watcher::Result<Event<Item<T>>>) -> News {
+    let slice = |item: &Item<T>| {
+        let version = item.meta.resource_version.as_deref()?.parse().ok()?;
+        let read = match item.clone().thing() {
+            Thing::Object(Object::EndpointSlice(slice)) => Some(slice),
+            Thing::Object(_) | Thing::Undecodable { .. } => None,
+        };
+        Some(Slice { key: item.key(), version, read })
+    };
+    let of = |item, news: fn(Slice) -> News| slice(item).map_or(News::Unversioned, news);
+    match event {
+        Ok(Event::Init) => News::Began,
+        Ok(Event::InitApply(item)) => of(item, News::Listed),
+        Ok(Event::InitDone) => News::Complete,
+        Ok(Event::Apply(item)) => of(item, News::Changed),
+        Ok(Event::Delete(item)) => of(item, News::Gone),
+        Err(_) => News::Failed,
+    }
 }
 
 /// Adds [`Happening::Quiet`] when the watch has reported nothing for [`QUIET`] after a failure.
@@ -216,20 +271,6 @@ fn trouble(error: &watcher::Error) -> Trouble {
         }
         NoResourceVersion => Trouble { why: error.to_string(), is_forbidden: false },
     }
-}
-
-/// The text of an error and its causes, without the causes that the text already contains.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let told = error.to_string();
-        if !text.contains(&told) {
-            text = format!("{text}: {told}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The waits between attempts: each is twice the previous one, within bounds.

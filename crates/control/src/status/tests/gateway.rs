@@ -219,6 +219,38 @@ async fn many_routes_are_listed_and_written_in_batches() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn few_of_many_routes_are_read_one_by_one() {
+    let lab = Lab::with_gateways();
+    let names: Vec<_> = (0..300).map(|n| format!("r{n}")).collect();
+    for name in &names {
+        lab.put_route(name, &json!({}));
+    }
+    let keeper = lab.spawn("a", StatusOptions { leader_election: false, ..given("192.0.2.1") });
+    let report = |changed: usize| {
+        let of_one = |(at, name): (usize, &String)| {
+            route(name, if at < changed { 2 } else { 1 }, vec![parent("edge", accepted())])
+        };
+        routes(names.iter().enumerate().map(of_one).collect())
+    };
+    lab.report(report(0));
+    until(10 * SECOND, || lab.route_patches() == 300).await;
+    let by_name = || lab.api.count(&Method::GET, "/httproutes/");
+    let before = by_name();
+    lab.report(report(40));
+    until(10 * SECOND, || lab.route_patches() == 340).await;
+    assert_eq!(by_name() - before, 40, "a list would have had 260 others");
+    assert_eq!(lab.parents("r39")[0]["conditions"][0]["observedGeneration"], 2);
+    assert_eq!(lab.parents("r40")[0]["conditions"][0]["observedGeneration"], 1);
+    // A route that is gone is forgotten, and no other is written for it.
+    lab.report(routes(
+        names[..299].iter().map(|name| route(name, 2, vec![parent("edge", accepted())])).collect(),
+    ));
+    until(10 * SECOND, || lab.route_patches() == 340 + 259 + 1).await;
+    assert!(lab.parents("r299").as_array().is_none_or(Vec::is_empty), "{}", lab.parents("r299"));
+    keeper.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_that_the_server_has_no_more_is_left_alone() {
     let lab = Lab::with_gateways();
     lab.put_route("web", &json!({}));

@@ -52,13 +52,17 @@ fn of(kind: &'static str, reason: &'static str, message: &str, fault: Option<&Fa
 /// The object that a report is about.
 pub(super) fn subject<T: Resource>(object: &Sourced<T>) -> Subject {
     let metadata = object.metadata();
-    Subject { object: object.reference(), uid: metadata.uid.clone(), generation: metadata.generation }
+    Subject {
+        object: object.reference(),
+        uid: metadata.uid().map(str::to_owned),
+        generation: metadata.generation(),
+    }
 }
 
 /// The sort key that puts the oldest object first, and among equally old ones the first "in alphabetical
 /// order by `{namespace}/{name}`". Objects without a creation time, such as those in files, are the youngest.
 pub(super) fn age<T: Resource>(object: &Sourced<T>) -> (u64, &str, &str) {
-    let time = object.metadata().creation_timestamp.as_deref();
+    let time = object.metadata().created();
     let digits = |time: &str| {
         let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
         digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0'))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use foldhash::fast::FixedState;
 use model::{
     Action, Backend, BackendAnswer, BackendFilters, Backends, ClientAuth, ClientCertificate, Forward, Host,
-    HostName, HostTls, LabelTexts, Labels, Listener, Protocol as Spoken, RequestFilter, RequestFilters,
+    HostName, HostTls, LabelTexts, Labels, Listener, Protocol as Spoken, Rare, RequestFilter, RequestFilters,
     RequestRedirect, Route, Split, Stream, TlsStream, Transport, VerifyClient, Wider,
 };
 use smallvec::SmallVec;
@@ -305,7 +305,7 @@ impl KeptHost {
         sign_in::add_endpoints(&mut routes, &mut origins, &mut starts);
         let host = Host {
             name: name.clone(),
-            aliases: Vec::new(),
+            aliases: Rare::default(),
             tls: Arc::clone(&tls),
             routes,
             wider: Wider::boxed(starts, wider.clone()),

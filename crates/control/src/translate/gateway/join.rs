@@ -50,7 +50,8 @@ struct Parties {
     gateway: Owner,
 }
 
-/// The Gateway or route that owns each host at the ports of Ingresses.
+/// The Gateway or route that owns each host at the ports of Ingresses; none where there is no host of an
+/// Ingress, and no default backend.
 pub(super) type Owners = HashMap<HostName, Owner>;
 
 /// The hosts of both kinds, before they are joined.
@@ -113,6 +114,9 @@ impl Joining<'_> {
         before: &Kept,
         kept: &mut Kept,
     ) -> Vec<Served> {
+        if base.is_empty() && self.names.is_empty() {
+            return of_gateways;
+        }
         let mut all = Vec::with_capacity(base.len() + of_gateways.len());
         let mut of_gateways: Vec<Option<Served>> = of_gateways.into_iter().map(Some).collect();
         let named = of_gateways.iter().flatten().zip(0..).map(|((host, _), at)| (host.name.clone(), at));

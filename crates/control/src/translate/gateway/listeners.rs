@@ -19,7 +19,7 @@ use crate::names::NsName;
 use crate::objects::gateway_api::{
     AllowedListeners, FromNamespaces, Gateway, GatewayClass, LabelSelector, Listener, ListenerSet, Protocol,
 };
-use crate::objects::{At, Resource, Sourced};
+use crate::objects::{At, Map, Resource, Sourced};
 use crate::problem::SourceLocation;
 use crate::translate::ingress::acme::Settings as AcmeSettings;
 use crate::translate::inputs::Inputs;
@@ -377,7 +377,9 @@ pub(super) fn is_allowed(
         FromNamespaces::Same => own == other,
         FromNamespaces::Selector => selector.is_some_and(|selector| {
             let namespace = inputs.gateway().namespaces.get(&NsName::new("", other));
-            namespace.is_some_and(|namespace| selector.selects(&namespace.metadata.labels))
+            namespace.is_some_and(|namespace| {
+                selector.selects(namespace.metadata.labels().unwrap_or(&Map::default()))
+            })
         }),
         FromNamespaces::None | FromNamespaces::Other(_) => false,
     }

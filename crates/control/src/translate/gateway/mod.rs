@@ -99,11 +99,13 @@ pub(super) struct Made {
 impl Gateways {
     /// Translates all Gateways and routes; none if no Gateway, class or policy exists. `base` makes the route
     /// with the settings of the `ConfigMap`, `settings` has the same for policies to change; `streams` are
-    /// the listeners of TCP and UDP services.
+    /// the listeners of TCP and UDP services. Without rivals, which are hosts of Ingresses, the owners of
+    /// hosts make no difference.
     pub(super) fn follow<'a>(
         &mut self,
         (base, settings): (&dyn Fn() -> DraftRoute, &Settings),
         streams: &[Listener],
+        has_rivals: bool,
         inputs: &Inputs<'a>,
         clusters: &mut ClusterQueries<'_, 'a>,
         revisions: &Revisions,
@@ -135,7 +137,8 @@ impl Gateways {
         };
         self.routes.follow(&mut self.pieces, context, &listeners, inputs, clusters, revisions);
         let (counts, by_listener) = by_listener(&listeners, &self.routes, &self.pieces);
-        let owners = owners(&listeners, &self.routes, inputs.options);
+        let owners =
+            if has_rivals { owners(&listeners, &self.routes, inputs.options) } else { join::Owners::new() };
         let assembled = hosts::assemble(&listeners, &by_listener, &mut self.hosts);
         let mut problems = listeners.acme.problems.clone();
         let reporter = status::Reporter {

@@ -230,7 +230,7 @@ impl Maker<'_, '_, '_, '_, '_> {
             backends,
             timeouts: parts.timeouts(timeouts),
             retry: parts.retry(retry),
-            body_bytes_max: self.base.body_bytes_max,
+            body_bytes_max: self.base.body_bytes_max.into(),
             connection_header: self.base.connection_header,
             sets_affinity_cookie: affinity.is_some() || by_policies.keep_sessions,
             head: Some(&self.base.head)

@@ -24,6 +24,9 @@ use crate::translate::clusters::ClusterQueries;
 use crate::translate::inputs::Inputs;
 use crate::translate::memo::Revisions;
 
+/// New routes beyond which all are sorted again, instead of putting each in its place.
+const INSERTED_MAX: usize = 64;
+
 /// A route, its attachments, and its status.
 pub(super) struct StoredRoute {
     pub(super) object: RouteObject,
@@ -156,11 +159,19 @@ impl StoredRoutes {
             return;
         }
         let added = RouteObject::all(stores).filter(|object| new.contains(&object.address()));
-        self.all.extend(added.map(|object| {
+        let stored = |object: RouteObject| {
             let status = gone.remove(&object.subject().object);
             StoredRoute { object, parents: Vec::new(), status, problems: Vec::new(), is_judged: false }
-        }));
-        self.all.sort_by(|a, b| a.object.rank().cmp(&b.object.rank()));
+        };
+        if new.len() > INSERTED_MAX {
+            self.all.extend(added.map(stored));
+            self.all.sort_by(|a, b| a.object.rank().cmp(&b.object.rank()));
+            return;
+        }
+        for route in added.map(stored) {
+            let place = self.all.partition_point(|other| other.object.rank() < route.object.rank());
+            self.all.insert(place, route);
+        }
     }
 }
 

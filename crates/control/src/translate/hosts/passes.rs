@@ -49,7 +49,7 @@ fn of_place(pass: &PassDraft, draft: &DraftRoute, route: &Route, backends: Backe
         backends,
         timeouts: draft.timeouts.into(),
         retry: draft.retry.clone().into(),
-        body_bytes_max: draft.body_bytes_max,
+        body_bytes_max: draft.body_bytes_max.into(),
         connection_header: None,
         sets_affinity_cookie: false,
         head: Some(Box::new(UpstreamHead { host, ..UpstreamHead::default() })),

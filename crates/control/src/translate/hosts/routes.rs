@@ -99,7 +99,7 @@ impl Merge<'_, '_, '_> {
             backends,
             timeouts: parts.timeouts(draft.timeouts),
             retry: parts.retry(draft.retry.clone()),
-            body_bytes_max: draft.body_bytes_max,
+            body_bytes_max: draft.body_bytes_max.into(),
             connection_header: draft.connection_header,
             sets_affinity_cookie: draft.sets_affinity_cookie,
             head: Some(head).filter(|head| *head != UpstreamHead::default()).map(Box::new),

@@ -54,7 +54,7 @@ fn is_of_our_class<'a>(
     class: impl FnOnce(&str) -> Option<&'a Sourced<IngressClass>>,
 ) -> bool {
     if let Some(name) = &ingress.spec.ingress_class_name {
-        let has_our_name = *name == options.ingress_class;
+        let has_our_name = **name == *options.ingress_class;
         return match class(name) {
             Some(class) if class.spec.controller.as_ref() == Some(&options.controller_class) => true,
             Some(_) => options.ingress_class_by_name && has_our_name,

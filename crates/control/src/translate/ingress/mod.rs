@@ -80,6 +80,7 @@ use smallvec::SmallVec;
 
 use super::backend_settings::BackendSettings;
 use super::claim::{CanaryClaim, Claim, ClientAuthPolicy, DraftRoute};
+use super::handful::Handful;
 use super::inputs::Inputs;
 use super::memo::{Memo, Revisions};
 use super::ownership::Owner;
@@ -150,13 +151,18 @@ pub(super) struct Settings {
 pub(super) struct ParsedIngress {
     pub(super) class: Class,
     /// The numbers of the hosts of its claims, in order of appearance.
-    pub(super) hosts: SmallVec<[u32; 2]>,
+    pub(super) hosts: Handful,
     /// The Ingress receives a share of other Ingresses' requests at its hosts, and has no claims of its own.
     pub(super) is_canary: bool,
-    /// The settings for the Services that it names; none for the usual ones. On the heap, since most
-    /// Ingresses have none.
-    balancing: Option<Box<BackendSettings>>,
-    pub(super) problems: Box<[Problem]>,
+    /// None for most Ingresses, therefore on the heap.
+    rest: Option<Box<Rest>>,
+}
+
+/// The parts of a result that most Ingresses do not have.
+struct Rest {
+    /// The settings for the Services that it names; none for the usual ones.
+    balancing: Option<BackendSettings>,
+    problems: Box<[Problem]>,
 }
 
 /// The settings in the annotations of an Ingress, with the objects that they name looked up.
@@ -258,6 +264,21 @@ impl Ingresses {
         self.all.iter().flatten().map(|&number| self.parsed.value(number))
     }
 
+    /// The numbers of the Ingresses with problems.
+    pub(super) fn with_problems(&self) -> impl Iterator<Item = u32> {
+        self.all.iter().flatten().copied().filter(move |&number| !self.problems_of(number).is_empty())
+    }
+
+    /// The problems of the Ingress with this number.
+    pub(super) fn problems_of(&self, number: u32) -> &[Problem] {
+        self.parsed.value(number).problems()
+    }
+
+    /// The Ingress with this number.
+    pub(super) fn object(&self, number: u32) -> &Arc<Sourced<Ingress>> {
+        &self.parsed.key(number).0
+    }
+
     /// The numbers of the served Ingresses and of their hosts, the oldest Ingress first.
     pub(super) fn hosts(&self) -> impl Iterator<Item = (u32, &[u32])> {
         self.ours.iter().map(|&number| (number, &*self.parsed.value(number).hosts))
@@ -274,7 +295,7 @@ impl Ingresses {
         usual: &'s BackendSettings,
     ) -> impl Iterator<Item = (&'s BackendSettings, impl Iterator<Item = (NsName, PortRef)>)> + Clone {
         self.ours.iter().map(move |&number| {
-            let own = self.parsed.value(number).balancing.as_deref();
+            let own = self.parsed.value(number).balancing();
             (own.unwrap_or(usual), rules::backends(&self.parsed.key(number).0))
         })
     }
@@ -328,7 +349,7 @@ fn former_versions<'o>(
     }
     let is_former = |served: &&Arc<Sourced<Ingress>>| {
         let is_earlier = |now: &&Arc<Sourced<Ingress>>| {
-            now.metadata.uid == served.metadata.uid && !Arc::ptr_eq(now, served)
+            now.metadata.uid() == served.metadata.uid() && !Arc::ptr_eq(now, served)
         };
         present.get(&served.key()).is_some_and(is_earlier)
     };
@@ -343,7 +364,7 @@ fn parse(
 ) -> ParsedIngress {
     let mut problems = Vec::new();
     let mut class = class::of(ingress, inputs, &mut problems);
-    let mut hosts = SmallVec::new();
+    let mut hosts = SmallVec::<[u32; 4]>::new();
     let mut balancing = None;
     let mut is_canary = false;
     if class == Class::Ours {
@@ -354,7 +375,7 @@ fn parse(
             hash_by: settings.hashing.of_backends(),
             ..settings.balancing
         };
-        balancing = Some(asked).filter(|asked| *asked != base.balancing).map(Box::new);
+        balancing = Some(asked).filter(|asked| *asked != base.balancing);
         if settings.guards.ignores_ingress {
             class = Class::NotAccepted;
         } else if !is_canary {
@@ -371,8 +392,20 @@ fn parse(
             }
         }
     }
-    hosts.shrink_to_fit();
-    ParsedIngress { class, hosts, is_canary, balancing, problems: problems.into() }
+    let is_usual = balancing.is_none() && problems.is_empty();
+    let rest = (!is_usual).then(|| Box::new(Rest { balancing, problems: problems.into() }));
+    ParsedIngress { class, hosts: (&*hosts).into(), is_canary, rest }
+}
+
+impl ParsedIngress {
+    /// The settings for the Services that it names; none for the usual ones.
+    fn balancing(&self) -> Option<&BackendSettings> {
+        self.rest.as_ref()?.balancing.as_ref()
+    }
+
+    pub(super) fn problems(&self) -> &[Problem] {
+        self.rest.as_ref().map_or(&[], |rest| &rest.problems)
+    }
 }
 
 // === impl Annotated ===

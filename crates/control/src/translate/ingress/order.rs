@@ -32,7 +32,7 @@ pub(super) fn is_older(one: &Sourced<Ingress>, other: &Sourced<Ingress>) -> bool
 /// The digits of the creation time as a number, which compares as the time does: RFC 3339 in UTC with whole
 /// seconds has 14 digits.
 pub(super) fn birth(ingress: &Sourced<Ingress>) -> Option<u64> {
-    let time = ingress.metadata.creation_timestamp.as_deref()?;
+    let time = ingress.metadata.created()?;
     let digits = time.bytes().filter(u8::is_ascii_digit).take(14);
     Some(digits.fold(0, |number, digit| 10 * number + u64::from(digit - b'0')))
 }
@@ -48,15 +48,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::objects::{IngressSpec, IngressStatus, Metadata, Origin};
+    use crate::objects::{IngressSpec, IngressStatus, Map, Metadata, Origin};
 
     fn ingress(namespace: &str, name: &str, created: Option<&str>) -> Sourced<Ingress> {
-        let metadata = Metadata {
-            name: name.to_owned(),
-            namespace: Some(namespace.to_owned()),
-            creation_timestamp: created.map(str::to_owned),
-            ..Metadata::default()
-        };
+        let mut metadata = Metadata::labelled(name.into(), Map::default()).created_at(created);
+        metadata.namespace = Some(namespace.into());
         let object = Ingress { metadata, spec: IngressSpec::default(), status: IngressStatus::default() };
         Sourced { origin: Origin::default(), object }
     }

@@ -3,7 +3,7 @@
 use model::{HostName, PathMatch};
 
 use crate::names::{NsName, PortRef};
-use crate::objects::{At, Ingress, IngressPath, IngressRule, Sourced};
+use crate::objects::{At, Ingress, IngressPath, IngressRule, PathType, Sourced};
 use crate::problem::{Problem, Reason, Severity};
 
 /// The hosts of an Ingress' rules, and the host for all names if its default backend is a catch-all.
@@ -52,10 +52,10 @@ pub(super) fn rules_for<'i>(name: &HostName, ingress: &'i Ingress) -> impl Itera
 /// "`ImplementationSpecific` counts as Prefix."
 pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
     let path = declared.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
-    let made = match declared.path_type.as_deref() {
-        Some("Exact") => PathMatch::exact(path),
-        Some("Prefix" | "ImplementationSpecific") | None => PathMatch::prefix(path),
-        Some(other) => {
+    let made = match &declared.path_type {
+        Some(PathType::Exact) => PathMatch::exact(path),
+        Some(PathType::Prefix | PathType::ImplementationSpecific) | None => PathMatch::prefix(path),
+        Some(PathType::Other(other)) => {
             return Err(format!(
                 "path {path}: pathType {other:?} is none of Exact, Prefix and ImplementationSpecific; it is ignored"
             ));
@@ -64,7 +64,7 @@ pub(super) fn path_match(declared: &IngressPath) -> Result<PathMatch, String> {
     made.map_err(|error| format!("{error}; it is ignored"))
 }
 
-fn host_name(rule: &IngressRule) -> Result<HostName, (&At<String>, model::InvalidHostName)> {
+fn host_name(rule: &IngressRule) -> Result<HostName, (&At<Box<str>>, model::InvalidHostName)> {
     match &rule.host {
         Some(host) => HostName::parse(&host.value).map_err(|error| (host, error)),
         None => Ok(HostName::Any),

@@ -77,7 +77,7 @@ pub(super) fn refusals(ingress: &Sourced<Ingress>, settings: &Settings, options:
 fn inspected(ingress: &Sourced<Ingress>) -> impl Iterator<Item = (&'static str, &str, SourceLocation)> {
     let spec = &ingress.spec;
     let hosts = spec.rules.iter().filter_map(|rule| rule.value.host.as_ref());
-    let hosts = hosts.map(|host| ("host", host.value.as_str(), SourceLocation::at(ingress, host)));
+    let hosts = hosts.map(|host| ("host", &*host.value, SourceLocation::at(ingress, host)));
     let paths = spec.rules.iter().filter_map(|rule| rule.value.http.as_ref()).flat_map(|http| &http.paths);
     let paths = paths
         .filter_map(|path| Some(("path", path.value.path.as_deref()?, SourceLocation::at(ingress, path))));

@@ -154,17 +154,14 @@ impl Ingresses {
 
     fn is_of_others(&self, number: u32) -> bool {
         let of_others =
-            |parsed: &super::ParsedIngress| parsed.class == Class::Other && parsed.problems.is_empty();
+            |parsed: &super::ParsedIngress| parsed.class == Class::Other && parsed.problems().is_empty();
         self.parsed.peek(number).is_some_and(of_others)
     }
 
     /// Whether an Ingress is served, and says nothing that concerns more than its hosts.
     fn is_usual(&self, number: u32) -> bool {
         self.parsed.peek(number).is_some_and(|parsed| {
-            parsed.class == Class::Ours
-                && !parsed.is_canary
-                && parsed.balancing.is_none()
-                && parsed.problems.is_empty()
+            parsed.class == Class::Ours && !parsed.is_canary && parsed.balancing().is_none()
         })
     }
 }

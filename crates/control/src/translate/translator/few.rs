@@ -2,8 +2,9 @@
 //! cost does not grow with the number of all hosts.
 //!
 //! The result is that of a translation which visits all hosts; where a change could concern hosts of other
-//! objects, there is none, and the caller visits all of them: Gateways, canaries, aliases, redirects from
-//! `www.`, wildcards with TLS, problems, settings of Services that Ingresses contradict each other about.
+//! objects, there is none, and the caller visits all of them: canaries, aliases, redirects from `www.`,
+//! wildcards with TLS, settings of Services that Ingresses contradict each other about. Beside Gateways, a
+//! change of endpoints visits no host; any other change visits all.
 //!
 //! Never in here: the computation of a value.
 
@@ -14,10 +15,11 @@ use std::sync::Arc;
 use model::{HostName, List, Protocol};
 
 use super::host_queries::{HostQueries, Wildcards, wildcard_of};
+use super::problems::in_order;
 use super::{HostPiece, ONLY, Translator, checked};
 use crate::index::Index;
 use crate::options::Options;
-use crate::problem::SourceLocation;
+use crate::problem::{Problem, SourceLocation};
 use crate::resolve::Resolved;
 use crate::translate::Translation;
 use crate::translate::backend_settings::BackendConsensus;
@@ -39,6 +41,8 @@ const SWEEP_INTERVAL: u32 = 1000;
 pub(super) struct Places {
     /// The numbers of the served hosts, in the order of the model.
     order: Vec<u32>,
+    /// The numbers of the hosts that only canaries name, in order of appearance.
+    unserved: Vec<u32>,
     /// The settings of Services.
     consensus: BackendConsensus,
     wildcards: Wildcards,
@@ -60,8 +64,22 @@ struct Affected {
 }
 
 impl Places {
-    pub(super) fn new(order: Vec<u32>, consensus: BackendConsensus, wildcards: Wildcards) -> Self {
-        Self { order, consensus, wildcards, translations: 0 }
+    pub(super) fn new(
+        order: Vec<u32>,
+        unserved: Vec<u32>,
+        consensus: BackendConsensus,
+        wildcards: Wildcards,
+    ) -> Self {
+        Self { order, unserved, consensus, wildcards, translations: 0 }
+    }
+
+    /// All hosts in order of appearance. The host of the default backend, about which no Ingress has a claim,
+    /// is the last one.
+    fn all<'p>(&'p self, hosts: &'p Memo<HostName, HostPiece>) -> impl Iterator<Item = u32> + 'p {
+        let is_unclaimed = |&number: &u32| hosts.peek(number).is_some_and(|piece| piece.claimants.is_empty());
+        let of_ingresses = self.order.len() - usize::from(self.order.last().is_some_and(is_unclaimed));
+        let (first, last) = self.order.split_at(of_ingresses);
+        first.iter().chain(&self.unserved).chain(last).copied()
     }
 }
 
@@ -91,7 +109,8 @@ impl Translator {
         now: i64,
     ) -> Option<Translation> {
         let is_over = last.valid_until.is_some_and(|end| end <= now);
-        if is_over || these.has_gateways || these.ingresses.len() > FEW {
+        let concerns_gateways = these.has_gateways && !these.is_of_endpoints();
+        if is_over || concerns_gateways || these.ingresses.len() > FEW {
             return None;
         }
         let node = |input: &Input| self.known.node(input);
@@ -113,6 +132,7 @@ impl Translator {
             self.change_ingresses(&mut made, these, index, options, resolved, now)?;
             made.checked_services = checked::services(self.clusters.model(), index);
             made.names.clone_from(self.known.names());
+            made.missing_services = self.clusters.missing();
         }
         made.model.clusters = self.clusters.model().clone();
         Some(made)
@@ -128,16 +148,17 @@ impl Translator {
         resolved: &Resolved,
         now: i64,
     ) -> Option<()> {
-        let Self { revisions, known, global, ingresses, clusters, hosts, plain_tls, places, .. } = self;
+        let Self { revisions, known, global, ingresses, clusters, hosts, plain_tls, places, faulty, .. } =
+            self;
         let places = places.as_mut()?;
         places.translations += 1;
         if places.translations > SWEEP_INTERVAL {
             return None;
         }
         let inputs = Inputs::new(index, options, resolved, now, known, revisions);
-        let global = &global.peek(ONLY)?.global;
-        inputs.leave_out_ipv6(global.leaves_out_ipv6);
-        let base = &global.defaults;
+        let settings = global.peek(ONLY)?;
+        inputs.leave_out_ipv6(settings.global.leaves_out_ipv6);
+        let base = &settings.global.defaults;
         let turnovers = ingresses
             .turn_over(these, base, &inputs, revisions, &mut |host| hosts.number(host, revisions))?;
         let consensus = &places.consensus;
@@ -162,9 +183,7 @@ impl Translator {
         }
         let remade = queries.take_remade();
         let unused = clusters.unused(affected.iter().flat_map(|host| &host.nodes), revisions);
-        if unused.iter().chain(&remade).any(|&number| clusters.is_missing(number))
-            || !unused.is_empty() && !known.names().is_empty()
-        {
+        if !unused.is_empty() && !known.names().is_empty() {
             return None;
         }
         clusters.change(&remade, &unused, revisions);
@@ -172,11 +191,29 @@ impl Translator {
         ingresses.take_over(&turnovers, &mut objects);
         made.ingresses = Arc::new(objects);
         places.put(&affected, &turnovers, ingresses, hosts, made)?;
+        let had_problems = !faulty.is_empty();
+        faulty.note_ingresses(&turnovers, ingresses);
+        for host in &affected {
+            faulty.note_host(host.number, hosts);
+        }
         for old in turnovers.iter().filter_map(|turnover| turnover.old) {
             ingresses.forget(old, revisions);
         }
         self.visited = affected.len();
+        if had_problems || !self.faulty.is_empty() {
+            made.problems = self.listed_problems(index)?;
+        }
         Some(())
+    }
+
+    /// All problems, in their order. None where the hosts are not in order.
+    fn listed_problems(&self, index: &Index) -> Option<Vec<Problem>> {
+        let Self { global, ingresses, hosts, streams, replicas, places, faulty, .. } = self;
+        let of_proxy = global.peek(ONLY)?.problems.iter();
+        let of_objects = faulty.of_ingresses(ingresses, index);
+        let of_hosts = faulty.of_hosts(places.as_ref()?.all(hosts), hosts);
+        let others = streams.value(ONLY).problems.iter().chain(&replicas.value(ONLY).problems);
+        Some(in_order(of_proxy.chain(of_objects).chain(of_hosts).chain(others)))
     }
 }
 
@@ -192,16 +229,15 @@ fn affected(
     let one = |number: u32| {
         let name = hosts.key(number);
         let before = hosts.peek(number);
-        let old = before.map(|before| before.claimants.clone()).unwrap_or_default();
-        let group = group_after(&old, number, turnovers, ingresses);
+        let old = before.map_or(&[][..], |before| &*before.claimants);
+        let group = group_after(old, number, turnovers, ingresses);
         let has_tls = || old.iter().chain(&group).any(|&one| ingresses.has_tls(one));
         let is_alone = match name {
             HostName::Exact(_) => wildcard_of(name, &places.wildcards).is_none(),
             HostName::OneLabel(_) => !has_tls(),
             HostName::Suffix(_) | HostName::Any => false,
         };
-        let is_quiet = before.is_none_or(|before| before.problems().is_empty());
-        if !is_alone || !is_quiet {
+        if !is_alone || before.is_some_and(HostPiece::is_of_canaries) {
             return None;
         }
         let is_served = before.is_some_and(|before| before.is_served);
@@ -214,7 +250,7 @@ fn affected(
 
 /// The Ingresses with a claim about a host after a change: those that are no canaries by age, then the
 /// others.
-fn group_after(old: &Group, host: u32, turnovers: &[Turnover], ingresses: &Ingresses) -> Group {
+fn group_after(old: &[u32], host: u32, turnovers: &[Turnover], ingresses: &Ingresses) -> Group {
     let claims = |number: u32| ingresses.hosts_of(number).contains(&host);
     let present = |&number: &u32| match turnovers.iter().find(|turnover| turnover.old == Some(number)) {
         Some(turnover) => turnover.new.filter(|&new| turnover.keeps_place && claims(new)),
@@ -233,7 +269,7 @@ fn group_after(old: &Group, host: u32, turnovers: &[Turnover], ingresses: &Ingre
 
 /// The Ingress that decides about the place of a host: the oldest one that is no canary, with the place of
 /// the host among its hosts.
-fn first(group: &Group, host: u32, ingresses: &Ingresses) -> Option<(u32, usize)> {
+fn first(group: &[u32], host: u32, ingresses: &Ingresses) -> Option<(u32, usize)> {
     let first = *group.iter().find(|&&one| !ingresses.is_canary(one))?;
     Some((first, ingresses.hosts_of(first).iter().position(|&one| one == host)?))
 }
@@ -257,8 +293,8 @@ fn follow(
     }
     of_hosts.follow(hosts, host.number, &host.group, None, clusters);
     let piece = hosts.value(host.number);
-    let is_quiet = piece.problems().is_empty() && piece.stands_alone();
-    (is_quiet && before == facts(&*hosts)).then_some(())
+    let is_own = piece.stands_alone() && !piece.is_of_canaries();
+    (is_own && before == facts(&*hosts)).then_some(())
 }
 
 impl Places {

@@ -62,7 +62,7 @@ impl HostQueries<'_, '_> {
         &self,
         memo: &mut Memo<HostName, HostPiece>,
         number: u32,
-        group: &Group,
+        group: &[u32],
         wildcard: Option<&WildcardTls>,
         clusters: &mut ClusterQueries<'_, '_>,
     ) {
@@ -70,7 +70,7 @@ impl HostQueries<'_, '_> {
         memo.get(
             number,
             revisions,
-            |old| old.claimants == *group && is_same(old.wildcard(), wildcard),
+            |old| *old.claimants == *group && is_same(old.wildcard(), wildcard),
             |name, old| {
                 let (canaries, mainlines): (Vec<u32>, Vec<u32>) =
                     group.iter().partition(|&&ingress| ingresses.is_canary(ingress));
@@ -86,7 +86,7 @@ impl HostQueries<'_, '_> {
                 };
                 // Ingresses that are no canaries come first; their claims are numbered in the same order.
                 let aliases_by = merged.aliases_by.map(|number| group[number]);
-                HostPiece::new(group.clone(), is_served, wildcard.cloned(), merged, aliases_by, old.as_ref())
+                HostPiece::new(group, is_served, wildcard.cloned(), merged, aliases_by, old.as_ref())
             },
         );
     }

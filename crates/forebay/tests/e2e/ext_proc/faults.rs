@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use deciders::proto::Time;
 use deciders::proto::processing::{HttpHeaders, ProcessingResponse, RequestPart};
-use testkit::{Canned, Upstream};
+use testkit::{Canned, Refusing, Upstream};
 
 use super::*;
 
@@ -63,9 +63,9 @@ fn a_processor_that_is_silent_has_its_time() {
 #[test]
 fn a_processor_that_is_not_there_is_a_fault_too() {
     let upstream = Canned::saying("hello");
-    let gone = Upstream::new().address();
+    let gone = Refusing::default();
     for (open, expected) in [("false", 500), ("true", 200)] {
-        for endpoints in [service("proc", &[gone]), service("proc", &[])] {
+        for endpoints in [service("proc", &[gone.address()]), service("proc", &[])] {
             let documents = [
                 ingress(&[("fail-open", open)]).document(),
                 service("svc", &[upstream.address()]),

@@ -7,32 +7,31 @@
 //!
 //! Never in here: paths of routes, and whatever a request said.
 
+mod endpoints;
+mod upstream_times;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use model::Labels;
 
 use super::super::fine;
-use super::super::histogram::Histogram;
-use super::super::names::{self, Metric};
+use super::super::names;
 use super::super::registry::{Process, Registry};
 use super::super::series::Series;
-use super::super::upstream::{ENDPOINT_METRICS, Failure, PortCells, Totals};
-use super::super::view::EndpointTotals;
 use super::super::worker_cells::{CLASSES, WorkerCells};
 use super::super::{Counter, lock};
 use super::{GoFloat, Page, labels, push_label, sum};
 use crate::Reason;
+pub use endpoints::EndpointSums;
+use endpoints::{BusyEndpoints, weight};
+use upstream_times::UpstreamTimes;
 
 /// Routes that have lines of their own, and those among them whose times have too.
 const ROUTES: usize = 50;
 const ROUTES_WITH_TIMES: usize = 10;
-
-/// Endpoints that have lines of their own.
-const ENDPOINTS: usize = 64;
 
 /// TCP and UDP services that are written.
 const STREAMS: usize = 32;
@@ -40,32 +39,19 @@ const STREAMS: usize = 32;
 /// Pages after which the busiest are chosen anew, and new series are noticed.
 const CHOSEN_FOR: u32 = 6;
 
-/// The metrics of endpoints that are written.
-const OF_ENDPOINTS: [&Metric; 8] = [
-    &names::UPSTREAM_OPENED,
-    &names::UPSTREAM_REUSED,
-    &names::UPSTREAM_REGRETTED,
-    &names::UPSTREAM_REQUESTS,
-    &names::UPSTREAM_SERVER_ERRORS,
-    &names::UPSTREAM_IDLE,
-    &names::OVERLOAD_EJECTED,
-    &names::OVERLOAD_EJECTIONS,
-];
-
 /// Writes pages one after the other, and remembers what is busy.
 #[derive(Debug, Default)]
 pub struct BriefReader {
     /// Pages until the busiest are chosen anew.
     left: u32,
-    series: Vec<Arc<Series>>,
+    times: UpstreamTimes,
     hasher: RandomState,
     /// Requests of each route at the last choice, by a hash of its name.
     before: HashMap<u64, u64, RandomState>,
     routes: Vec<Route>,
     /// The series of the busiest routes, each with the place of its route among them.
     of_routes: Vec<(usize, Arc<Series>)>,
-    endpoints: HashMap<SocketAddr, u64, RandomState>,
-    busy_endpoints: Vec<SocketAddr>,
+    endpoints: BusyEndpoints,
 }
 
 /// A namespace, an Ingress and a Service.
@@ -88,17 +74,22 @@ struct Counts {
 }
 
 impl Registry {
-    /// Appends the page of the flight recorder. Returns all endpoints that workers know, by address.
+    /// Appends the page of the flight recorder. Returns what it says of all endpoints together.
     pub fn encode_brief(
         &self,
         reader: &mut BriefReader,
         process: &Process,
         out: &mut String,
-    ) -> Vec<(SocketAddr, EndpointTotals)> {
+    ) -> EndpointSums {
         let workers = lock(&self.workers).clone();
         if reader.left == 0 {
-            reader.choose(&workers);
             reader.left = CHOSEN_FOR;
+            reader.times.begin(&self.layout, &workers);
+            reader.choose();
+            lock(&self.upstreams).sweep();
+            reader.endpoints.choose(self);
+        } else {
+            reader.times.look(&self.layout);
         }
         reader.left -= 1;
         let mut page = Page { out, controller: self.controller_labels(), is_brief: true };
@@ -106,10 +97,9 @@ impl Registry {
         self.encode_state(&workers, &mut page);
         self.encode_totals(reader, &mut page);
         self.encode_routes(reader, &mut page);
-        let endpoints = self.endpoint_totals();
-        self.encode_busy_endpoints(reader, &endpoints, &mut page);
+        let endpoints = self.encode_endpoints(&reader.endpoints, &mut page);
         self.encode_streams(&mut page, STREAMS);
-        endpoints.iter().map(|(address, totals)| (*address, EndpointTotals::of(totals))).collect()
+        endpoints
     }
 
     fn encode_state(&self, workers: &[Arc<WorkerCells>], page: &mut Page<'_>) {
@@ -147,19 +137,11 @@ impl Registry {
                 page.sample(name, &labels(&[("below", &bound)]), count);
             }
         }
-        let histograms = [&self.layout.header_duration, &self.layout.response_duration];
-        let mut cells = vec![0; self.layout.cells];
-        for series in &reader.series {
-            for range in histograms.map(Histogram::cells) {
-                let own = cells[range.clone()].iter_mut().zip(&series.cells[range]);
-                own.for_each(|(total, cell)| *total += cell.get());
-            }
-        }
-        for histogram in histograms {
+        for histogram in upstream_times::histograms(&self.layout) {
             let name = histogram.metric.name;
             let mut below = 0;
             let bounds = histogram.bounds.iter().map(|bound| GoFloat(*bound).to_string());
-            for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(histogram.buckets(&cells)) {
+            for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(reader.times.buckets(histogram)) {
                 below += count;
                 page.sample(&format!("{name}_bucket"), &labels(&[("le", &bound)]), below);
             }
@@ -189,51 +171,6 @@ impl Registry {
                 page.sample(ROUTE_TIMES, &labels, count);
             }
         }
-    }
-
-    fn encode_busy_endpoints(
-        &self,
-        reader: &mut BriefReader,
-        endpoints: &[(SocketAddr, Totals)],
-        page: &mut Page<'_>,
-    ) {
-        if reader.left + 1 == CHOSEN_FOR {
-            reader.choose_endpoints(endpoints);
-        }
-        let indexes = OF_ENDPOINTS.map(|of| ENDPOINT_METRICS.iter().position(|metric| metric == of));
-        let mut busy = Vec::with_capacity(reader.busy_endpoints.len());
-        let mut others = [0_u64; OF_ENDPOINTS.len()];
-        let mut failures = [0_u64; Failure::ALL.len()];
-        // Both are sorted by address.
-        let mut chosen = reader.busy_endpoints.iter().peekable();
-        for (address, totals) in endpoints {
-            failures.iter_mut().zip(&totals.failures).for_each(|(all, one)| *all += one);
-            while chosen.next_if(|next| *next < address).is_some() {}
-            if chosen.next_if_eq(&address).is_some() {
-                busy.push((address.to_string(), totals));
-                continue;
-            }
-            for (all, index) in others.iter_mut().zip(indexes) {
-                // An idle connection that one worker took from another counts as less than none here.
-                *all = all.wrapping_add(index.map_or(0, |index| totals.plain[index]));
-            }
-        }
-        for ((metric, index), others) in OF_ENDPOINTS.iter().zip(indexes).zip(others) {
-            let Some(index) = index else { continue };
-            for (address, totals) in &busy {
-                let labels = labels(&[("endpoint", address)]);
-                page.sample(metric.name, &labels, totals.plain[index].cast_signed().max(0));
-            }
-            page.sample(metric.name, "endpoint=\"others\"", others.cast_signed().max(0));
-        }
-        for (failure, count) in Failure::ALL.iter().zip(failures) {
-            page.sample(names::UPSTREAM_FAILURES.name, &labels(&[("reason", failure.name())]), count);
-        }
-        let upstreams = lock(&self.upstreams);
-        let in_use: u64 = upstreams.port_cells().map(PortCells::in_use).sum();
-        let exhausted: u64 = upstreams.port_cells().map(PortCells::times_exhausted).sum();
-        page.sample(names::PORTS_IN_USE.name, "", in_use);
-        page.sample(names::PORTS_EXHAUSTED.name, "", exhausted);
     }
 }
 
@@ -270,15 +207,13 @@ impl Counts {
 }
 
 impl BriefReader {
-    /// Reads which series there are, and chooses the busiest routes since the last choice. Those that were
-    /// chosen before stay if they are half as busy as any other: a line that comes or goes costs more than
-    /// one that changes.
-    fn choose(&mut self, workers: &[Arc<WorkerCells>]) {
-        self.series = workers.iter().flat_map(|worker| worker.series()).collect();
+    /// Chooses the busiest routes since the last choice. Those that were chosen before stay if they are half
+    /// as busy as any other: a line that comes or goes costs more than one that changes.
+    fn choose(&mut self) {
         let mut routes: HashMap<u64, Candidate, RandomState> = HashMap::default();
         // The route of each series, as a hash: there are thousands of routes, of which few have to be named.
-        let mut of_series = Vec::with_capacity(self.series.len());
-        for series in &self.series {
+        let mut of_series = Vec::new();
+        for series in self.times.series() {
             let labels = series.identity().map(|identity| identity.labels);
             let route = labels.as_ref().map(|labels| self.hasher.hash_one(names_of(labels)));
             of_series.push(route);
@@ -306,33 +241,11 @@ impl BriefReader {
         chosen.sort_by_cached_key(|(hash, route)| (place(*hash), route.clone()));
         let place = |route: &u64| chosen.iter().position(|(hash, _)| hash == route);
         let places = of_series.iter().map(|route| route.as_ref().and_then(place));
-        let of_routes = places.zip(&self.series);
+        let of_routes = places.zip(self.times.series());
         self.of_routes = of_routes.filter_map(|(place, series)| Some((place?, Arc::clone(series)))).collect();
         self.before = routes.iter().map(|(route, candidate)| (*route, candidate.requests)).collect();
         self.routes = chosen.into_iter().map(|(_, route)| route).collect();
     }
-
-    fn choose_endpoints(&mut self, endpoints: &[(SocketAddr, Totals)]) {
-        let requests = |totals: &Totals| {
-            let plain = totals.by_name();
-            plain.requests.wrapping_add(plain.opened)
-        };
-        let mut grown: Vec<(u64, bool, SocketAddr)> = Vec::with_capacity(endpoints.len());
-        for (address, totals) in endpoints {
-            let before = self.endpoints.get(address).copied().unwrap_or(0);
-            let is_chosen = self.busy_endpoints.binary_search(address).is_ok();
-            grown.push((weight(requests(totals).saturating_sub(before), is_chosen), is_chosen, *address));
-        }
-        grown.sort_unstable_by(|one, other| other.cmp(one));
-        self.busy_endpoints = grown.iter().take(ENDPOINTS).map(|(_, _, address)| *address).collect();
-        self.busy_endpoints.sort_unstable();
-        self.endpoints = endpoints.iter().map(|(address, totals)| (*address, requests(totals))).collect();
-    }
-}
-
-/// A choice is only changed for twice as many requests.
-fn weight(grown: u64, is_chosen: bool) -> u64 {
-    if is_chosen { grown.saturating_mul(2) } else { grown }
 }
 
 /// The names of a route, as [`Route`] has them.
@@ -437,24 +350,5 @@ mod tests {
         assert!(later.contains("ingress=\"ingress-0777\""), "the busiest one is chosen");
         assert!(later.len() < 150_000, "{}", later.len());
         assert!(later.contains("forebay_record_requests{class=\"2xx\"} 1003\n"));
-    }
-
-    #[test]
-    fn endpoints_beyond_the_busiest_are_added_up() {
-        let registry = Registry::new(MetricsOptions::default());
-        let address = |at: u16| SocketAddr::from(([192, 0, 2, 1], at));
-        let cells: Vec<_> = (0..200).map(|at| registry.endpoint(address(at))).collect();
-        for one in &cells {
-            one.opened.inc();
-        }
-        cells[7].opened.add(9);
-        let text = page(&registry, &mut BriefReader::default());
-        let opened: Vec<_> =
-            text.lines().filter(|line| line.starts_with(names::UPSTREAM_OPENED.name)).collect();
-        assert_eq!(opened.len(), ENDPOINTS + 1);
-        let total: u64 =
-            opened.iter().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
-        assert_eq!(total, 209);
-        assert!(text.contains(&format!("{}{{endpoint=\"192.0.2.1:7\"}} 10\n", names::UPSTREAM_OPENED.name)));
     }
 }

@@ -41,7 +41,7 @@ pub(super) async fn check(
         worker.recorder.borrow().count(counter);
         if is_closed {
             targeted.note_reason(Reason::LimitUnknown);
-            return FilterResult::Answer(Answer::to(Reason::LimitUnknown).after_seconds(1));
+            return FilterResult::Answer(Answer::to(Reason::LimitUnknown).retry_after(1));
         }
     }
     for &subject in &subjects {
@@ -60,7 +60,7 @@ pub(super) async fn check(
 
 fn refuse(targeted: &Targeted<'_>, seconds: u64) -> FilterResult {
     targeted.note_reason(Reason::RateLimit);
-    FilterResult::Answer(Answer::refusal(STATUS, &[]).after_seconds(seconds))
+    FilterResult::Answer(Answer::refusal(STATUS, &[]).retry_after(seconds))
 }
 
 /// Whether Redis has reported the counts that a request needs. Waits for them while that is worth it.

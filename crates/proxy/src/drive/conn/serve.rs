@@ -1,12 +1,7 @@
 //! The life of a client connection: one request after the other, idle between them, and a clean end.
 
-use std::cell::{Cell, RefCell};
-use std::net::SocketAddr;
 use std::rc::Rc;
 
-use clients::ClientConnection;
-use clients::abuse::Tally;
-use model::ListenerId;
 use observe::{Gauge, Reason};
 use reactor::TcpStream;
 
@@ -24,35 +19,15 @@ use crate::io::socket::Socket;
 use crate::io::turn;
 use crate::limits::{LAST_REQUEST_GRACE, PIPELINED_PER_TURN_MAX};
 use crate::request::client::Client;
-use crate::request::conn::Conn;
+use crate::request::conn::{Accepted, Conn};
 use crate::request::{AfterRequest, RequestStart};
 use crate::worker::{Open, Worker};
 
 /// Serves a connection to its end. It counts as open from now on, before the future is first polled.
-pub(crate) fn serve(
-    worker: Rc<Worker>,
-    listener: ListenerId,
-    local: SocketAddr,
-    stream: TcpStream,
-    peer: SocketAddr,
-    place: Option<ClientConnection>,
-) -> impl Future<Output = ()> {
+pub(crate) fn serve(worker: Rc<Worker>, stream: TcpStream, accepted: Accepted) -> impl Future<Output = ()> {
     let open = Open::count(worker);
-    let mut conn = Conn {
-        tls: None,
-        peer,
-        named_port: None,
-        listener,
-        local,
-        serial: open.worker().next_serial(),
-        requests: Cell::new(0),
-        tally: Tally::default(),
-        last_lines: RefCell::default(),
-        has_begun_handshake: Cell::new(false),
-        is_turned_away: Cell::new(false),
-        place,
-        worker: Rc::clone(open.worker()),
-    };
+    let listener = accepted.listener;
+    let mut conn = Conn::new(open.worker(), accepted);
     let is_established = !listener.is_tls() && !open.worker().expects_proxy_header();
     // One block, since what is passed on from one future to another takes room in both.
     async move {
@@ -140,9 +115,7 @@ async fn serve_http1(
                     Preface::Whole => return End::Http2,
                     Preface::Gone => return End::After(AfterRequest::Close),
                     Preface::Slow(reason) => {
-                        worker.recorder.borrow().reason(reason);
-                        let config = worker.config();
-                        admission::note_fault(worker, config.settings(), conn.counted_peer(), reason);
+                        admission::note_failed(worker, conn.counted_peer(), reason);
                         return End::After(AfterRequest::Close);
                     }
                     Preface::Other => {}
@@ -198,10 +171,10 @@ async fn serve_request(
 ) -> AfterRequest {
     let begin = worker.clock.now();
     let mut config = worker.config();
-    let (limits, client) = (config.request_limits(), &config.settings().client);
-    let time = (client.header_timeout, client.bounds.send_rate_min);
+    let client = &config.settings().client;
     let mut request = worker.requests.take();
-    let read = h1::read_request(socket, buffer, &mut request, limits, time, deadline).await;
+    let read =
+        h1::read_request(socket, buffer, &mut request, config.request_limits(), client, deadline).await;
     // One that has come into force while the head was read is this request's.
     worker.renew(&mut config);
     let config = &*config;
@@ -247,17 +220,10 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-    use std::rc::Rc;
-
-    use reactor::TcpStream;
-
     use super::*;
 
     /// The size of the future of this function, without making it.
-    fn size_of_future<F>(
-        _: fn(Rc<Worker>, ListenerId, SocketAddr, TcpStream, SocketAddr, Option<ClientConnection>) -> F,
-    ) -> usize {
+    fn size_of_future<F>(_: fn(Rc<Worker>, TcpStream, Accepted) -> F) -> usize {
         size_of::<F>()
     }
 

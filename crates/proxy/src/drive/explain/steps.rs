@@ -255,7 +255,7 @@ fn script(admitted: &Admitted<'_>, goes_on: bool, plain: Verdict) -> (Verdict, S
 
 fn body_length(admitted: &Admitted<'_>, route: &Route, goes_on: bool) -> Option<(Verdict, String)> {
     let Action::Forward(forward) = &route.action else { return None };
-    let max = forward.body_bytes_max?;
+    let max = forward.body_bytes_max.bytes()?;
     let fields = &admitted.parsed.fields;
     let (verdict, text) = match fields.content_length {
         Some(length) if !goes_on => (Verdict::Answers, format!("{length} bytes are more than {max}")),

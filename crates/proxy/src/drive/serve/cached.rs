@@ -89,8 +89,8 @@ pub(super) async fn serve_replica(
     replica: Replica<'_>,
     rest: &mut Buffer,
 ) -> AfterRequest {
-    let routed = Routed::unrouted(request);
-    match replica {
+    let (routed, worker) = (Routed::unrouted(request), request.worker);
+    let answer = match replica {
         Replica::Fetch { forwarding, cluster, id, peer_request } => {
             let targeted = Targeted { routed: &routed, cluster: Some(id), backend: None };
             let mut admitted = Admitted { peer_request: Some(peer_request), ..Admitted::of(targeted) };
@@ -106,30 +106,24 @@ pub(super) async fn serve_replica(
                 Ok(Some(next)) => Ok(next).into(),
                 Err(stop) => stop.into(),
             };
-            conclude(&admitted, passed, rest).await
+            return conclude(&admitted, passed, rest).await;
         }
-        Replica::SignIn(message) => {
-            let answer = Box::pin(sign_ins::answer(request, *message)).await;
-            let admitted = Admitted::of(Targeted::nowhere(&routed));
-            conclude(&admitted, Stop::from(answer).into(), rest).await
-        }
+        Replica::SignIn(message) => Box::pin(sign_ins::answer(request, *message)).await,
         Replica::Stops(stops) => {
-            request.worker.rollouts.all().hear(stops, request.worker.clock.unix());
-            let admitted = Admitted::of(Targeted::nowhere(&routed));
-            conclude(&admitted, Stop::from(Answer::forgotten()).into(), rest).await
+            worker.rollouts.all().hear(stops, worker.clock.unix());
+            Answer::forgotten()
         }
         Replica::Checks(reports) => {
-            let (worker, from) = (request.worker, request.conn.peer.ip().to_canonical());
+            let from = request.conn.peer.ip().to_canonical();
             worker.pool.board().together.hear(from, &reports, worker.clock.now());
-            let admitted = Admitted::of(Targeted::nowhere(&routed));
-            conclude(&admitted, Stop::from(Answer::forgotten()).into(), rest).await
+            Answer::forgotten()
         }
         Replica::Forget(orders) => {
             forget(request, orders).await;
-            let admitted = Admitted::of(Targeted::nowhere(&routed));
-            conclude(&admitted, Stop::from(Answer::forgotten()).into(), rest).await
+            Answer::forgotten()
         }
-    }
+    };
+    conclude(&Admitted::of(Targeted::nowhere(&routed)), Stop::from(answer).into(), rest).await
 }
 
 /// Removes what another replica names from the cache. A purge looks at every object, for which no worker has

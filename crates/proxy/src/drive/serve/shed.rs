@@ -44,7 +44,7 @@ fn check_shortage(request: &Request<'_>, forward: &Forward) -> Result<(), Stop> 
     request.report.excuse.set(Some(Excuse::NoRoom));
     // Clients that are refused together are told to come back at different times.
     let seconds = GUARD_RETRY_AFTER + request.worker.random.below(GUARD_RETRY_JITTER);
-    Err(Answer::come_again(Reason::GuardShed, seconds).into())
+    Err(Answer::to(Reason::GuardShed).retry_after(seconds as u64).into())
 }
 
 #[cfg(test)]

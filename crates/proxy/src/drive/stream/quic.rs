@@ -36,7 +36,7 @@ use crate::limits::{
 };
 use crate::request::conn::Peer;
 use crate::upstream::Endpoint;
-use crate::worker::Worker;
+use crate::worker::{OpenSession, Worker};
 
 /// The sessions of a socket, and the connections of which it is not known yet where they lead.
 pub(crate) struct Passthrough {
@@ -218,10 +218,7 @@ impl Passthrough {
         let now = worker.clock.now();
         let cluster = worker.cluster(&config, id);
         let endpoint = cluster.pick(|_| false, &worker.random, now).ok_or(Reason::NoEndpoints)?;
-        let upstream = worker.pool.open_datagrams(endpoint).map_err(|_| {
-            endpoint.cells.fail(Failure::ConnectError);
-            Reason::ConnectFailed
-        })?;
+        let upstream = worker.pool.open_datagrams(endpoint)?;
         let service = tls.stream.as_ref().map(|stream| Service::of_tls(self.listener, stream, worker));
         Ok(Session {
             client: beginner.client,
@@ -394,21 +391,5 @@ impl Session {
             Some(tracked) => tracked.end(worker, &outcome, Some(self.endpoint.address)),
             None => fault.into_iter().for_each(|reason| worker.recorder.borrow().reason(reason)),
         }
-    }
-}
-
-/// Counts a session while it is open.
-struct OpenSession(Rc<Worker>);
-
-impl OpenSession {
-    fn count(worker: &Rc<Worker>) -> Self {
-        worker.session_opened();
-        Self(Rc::clone(worker))
-    }
-}
-
-impl Drop for OpenSession {
-    fn drop(&mut self) {
-        self.0.session_closed();
     }
 }

@@ -30,7 +30,7 @@ use crate::io::listening::bind_all;
 use crate::io::sys::{self, Datagram};
 use crate::limits::{ACCEPT_RETRY_DELAY, DATAGRAM_BYTES_MAX, ENDED_SESSIONS_MAX, UDP_FAILURE_MEMORY};
 use crate::upstream::Endpoint;
-use crate::worker::Worker;
+use crate::worker::{OpenSession, Worker};
 
 /// A socket that receives datagrams, and the task that reads them.
 pub(crate) struct PortListener {
@@ -209,7 +209,7 @@ impl Port {
             }
         };
         self.by_client.borrow_mut().insert(session.client, Rc::clone(&session));
-        let open = OpenSession::count(Rc::clone(worker));
+        let open = OpenSession::count(worker);
         self.ages.insert(&session, now, worker.sessions_open());
         let task = reactor::spawn(answer(Rc::clone(self), Rc::clone(&session), open));
         session.task.set(Some(task));
@@ -230,10 +230,7 @@ impl Port {
             .pick(has_failed, &worker.random, now)
             .or_else(|| cluster.pick(|_| false, &worker.random, now))
             .ok_or(Reason::NoEndpoints)?;
-        let upstream = worker.pool.open_datagrams(endpoint).map_err(|_| {
-            endpoint.cells.fail(Failure::ConnectError);
-            Reason::ConnectFailed
-        })?;
+        let upstream = worker.pool.open_datagrams(endpoint)?;
         let settings = &config.settings().stream;
         Ok(Session {
             port: Rc::downgrade(self),
@@ -427,22 +424,6 @@ fn oldest(queue: &mut Queue, mut takes: impl FnMut(&Rc<Session>) -> bool) -> Opt
         return Some((port, session));
     }
     None
-}
-
-/// Counts a session while it is open.
-struct OpenSession(Rc<Worker>);
-
-impl OpenSession {
-    fn count(worker: Rc<Worker>) -> Self {
-        worker.session_opened();
-        Self(worker)
-    }
-}
-
-impl Drop for OpenSession {
-    fn drop(&mut self) {
-        self.0.session_closed();
-    }
 }
 
 #[cfg(test)]

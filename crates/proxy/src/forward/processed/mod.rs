@@ -20,16 +20,16 @@ use observe::Reason;
 use crate::admit::Admitted;
 use crate::answer::attempted::Attempted;
 use crate::answer::passed::Passed;
-use crate::body::Framing;
+use crate::body::{Framing, Piece, Processor as _, RelayError};
 use crate::forward::outbound::Outbound;
 use crate::forward::tries::{self, Begun};
 use crate::io::buffer::Buffer;
 use crate::io::deadline::Deadline;
 use crate::limits::AUTH_TRIES_MAX;
-use crate::request::processing::{Opened, Outcome, Processing};
+use crate::request::processing::{Exchange, Opened, Outcome, Processing};
 use crate::request::stop::Stop;
 use crate::upstream::fault::{Fault, Retry};
-use crate::upstream::{Call, Cluster, Endpoint, Message};
+use crate::upstream::{Call, Cluster, Endpoint, Message, OpenStream};
 
 /// Forwards a request to an endpoint of its cluster through the route's processor. `rest` holds what has been
 /// read after the head.
@@ -103,6 +103,26 @@ async fn converse(
     processing.verdict().map(|()| None)
 }
 
+/// Opens the stream where the first part is one of the body.
+async fn open_for_body(admitted: &Admitted<'_>, processing: &Processing) -> Result<(), Reason> {
+    if !processing.is_open() {
+        open(admitted, processing, admitted.deadline).await;
+    }
+    processing.verdict()
+}
+
+/// Sends trailers. Returns those that the processor leaves.
+async fn process_trailers(
+    exchange: &Exchange<'_>,
+    trailers: Vec<u8>,
+    deadline: &Deadline,
+) -> Result<Vec<u8>, RelayError> {
+    if !exchange.begin(&Piece::Trailers(&trailers)) {
+        return Ok(trailers);
+    }
+    Ok(exchange.answer(deadline).await?.unwrap_or(trailers))
+}
+
 /// Opens a stream to an endpoint of the processor. Opening it takes no longer than the answer to a message
 /// may take.
 async fn open(admitted: &Admitted<'_>, processing: &Processing, deadline: &Deadline) {
@@ -142,7 +162,7 @@ async fn open_at(
     endpoint: &Endpoint,
     head: &[u8],
     deadline: &Deadline,
-) -> Result<Option<(crate::upstream::OpenStream, bool)>, Fault> {
+) -> Result<Option<(OpenStream, bool)>, Fault> {
     let timeouts = Timeouts::default();
     let timeout = processor.policy.message_timeout;
     let mut call = Call::open(&admitted.worker.pool, endpoint, false, true, timeout, deadline).await?;

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use deciders::processing::{BodyMode, Change, Direction, HeadKind};
 use model::{AppProtocol, Forward};
 use observe::Reason;
-use wire::h1::chunk_head;
 
-use super::converse;
 use super::head::{Framed, RequestHead};
+use super::{converse, open_for_body, process_trailers};
 use crate::admit::Admitted;
 use crate::body::{
-    BodyStore, Collected, Framing, HeldBody, Incoming, Piece, Processed, Processor, RelayError, Source,
-    collect, discard, write_last_chunk,
+    BodyStore, Collected, Framing, HeldBody, Incoming, Processed, RelayError, Source, append, collect,
+    discard, write_last_chunk,
 };
 use crate::forward::outbound::{BodyExchange, Outbound, needs_length, passing_trailers};
 use crate::forward::upload::Beside;
@@ -118,7 +117,7 @@ impl<'x> Work<'_, 'x, '_> {
     async fn replace(&mut self, content: Vec<u8>) -> Result<(), Reason> {
         if self.has_body() && !self.admitted.progress.is_body_done() {
             let deadline = self.admitted.deadline;
-            let meter = request_meter(self.admitted, self.forward.body_bytes_max);
+            let meter = request_meter(self.admitted, self.forward.body_bytes_max.bytes());
             let dropped = {
                 let mut incoming = self.incoming().await?;
                 discard(&mut incoming, Some(&meter), deadline).await
@@ -137,7 +136,7 @@ impl<'x> Work<'_, 'x, '_> {
 
     /// Has the body go through the processor while it is sent.
     async fn exchange(&mut self, framed: Framed) -> Result<(), Reason> {
-        self.open_for_body().await?;
+        open_for_body(self.admitted, self.processing).await?;
         let begin = self.take_taken().await?;
         let head = self.head.write(framed, true);
         self.outbound.set_head(&head, true);
@@ -151,7 +150,7 @@ impl<'x> Work<'_, 'x, '_> {
     /// Has the body go through the processor, and sends it when all of it has come back: its length has to
     /// be told, or it has come already.
     async fn exchange_whole(&mut self) -> Result<(), Reason> {
-        self.open_for_body().await?;
+        open_for_body(self.admitted, self.processing).await?;
         let begin = self.take_taken().await?;
         let (admitted, bytes_max) = (self.admitted, self.processing.policy.body_bytes_max);
         let (store, deadline) = (&admitted.worker.bodies, admitted.deadline);
@@ -177,7 +176,7 @@ impl<'x> Work<'_, 'x, '_> {
         let begin = self.take_taken().await?;
         let (admitted, bytes_max) = (self.admitted, self.processing.policy.body_bytes_max);
         let (store, deadline) = (&admitted.worker.bodies, admitted.deadline);
-        let meter = request_meter(admitted, self.forward.body_bytes_max);
+        let meter = request_meter(admitted, self.forward.body_bytes_max.bytes());
         let collected = {
             let mut incoming = self.incoming().await?;
             collect(&mut incoming, begin, bytes_max, Some(&meter), store, deadline).await
@@ -212,7 +211,10 @@ impl<'x> Work<'_, 'x, '_> {
     async fn send_buffered(&mut self, mut collected: Collected) -> Result<(), Reason> {
         let mut trailers = Vec::new();
         if collected.trailers.contains(&b':') {
-            let processed = self.process_trailers(std::mem::take(&mut collected.trailers)).await?;
+            let exchange = Exchange::new(self.processing, Direction::Request);
+            let received = std::mem::take(&mut collected.trailers);
+            let processed = process_trailers(&exchange, received, self.admitted.deadline).await;
+            let processed = processed.map_err(|error| request_fault(&error).reason)?;
             trailers = passing_trailers(self.admitted, self.forward, &processed);
         }
         self.note_whole();
@@ -224,16 +226,6 @@ impl<'x> Work<'_, 'x, '_> {
         Ok(())
     }
 
-    async fn process_trailers(&self, trailers: Vec<u8>) -> Result<Vec<u8>, Reason> {
-        let exchange = Exchange::new(self.processing, Direction::Request);
-        if !exchange.begin(&Piece::Trailers(&trailers)) {
-            return Ok(trailers);
-        }
-        let answered = exchange.answer(self.admitted.deadline).await;
-        let changed = answered.map_err(|error| request_fault(&error).reason)?;
-        Ok(changed.unwrap_or(trailers))
-    }
-
     /// Puts the beginning of a body into the request. The rest follows as it comes.
     fn send_beginning(&mut self, content: &[u8]) {
         let head = self.head.write(self.unknown_length(), true);
@@ -241,15 +233,11 @@ impl<'x> Work<'_, 'x, '_> {
         outbound.set_head(&head, true);
         if outbound.protocol == AppProtocol::Http1 {
             outbound.framing = Framing::Chunked;
-            if !content.is_empty() {
-                let (size, start) = chunk_head(content.len());
-                for part in [&size[start..], content, b"\r\n"] {
-                    outbound.bytes.extend(part);
-                }
-            }
         } else {
             outbound.framing = Framing::Raw;
-            outbound.bytes.extend(content);
+        }
+        if !content.is_empty() {
+            append(&mut outbound.bytes, content, outbound.framing);
         }
         if self.processing.wants(Direction::Request).trailers {
             self.outbound.exchange = Some(self.exchange_with(Vec::new()));
@@ -263,12 +251,8 @@ impl<'x> Work<'_, 'x, '_> {
         outbound.set_head(&head, true);
         outbound.framing = if framed == Framed::Chunked { Framing::Chunked } else { Framing::Raw };
         if framed == Framed::Chunked {
-            let content = content.bytes();
-            if !content.is_empty() {
-                let (size, start) = chunk_head(content.len());
-                for part in [&size[start..], content, b"\r\n"] {
-                    outbound.bytes.extend(part);
-                }
+            if !content.bytes().is_empty() {
+                append(&mut outbound.bytes, content.bytes(), outbound.framing);
             }
             write_last_chunk(trailers, &mut outbound.bytes);
             return;
@@ -281,14 +265,6 @@ impl<'x> Work<'_, 'x, '_> {
         } else {
             outbound.held = Some(Rc::new(content.held(&worker.bodies)));
         }
-    }
-
-    /// Opens the stream where the first part is one of the body.
-    async fn open_for_body(&self) -> Result<(), Reason> {
-        if !self.processing.is_open() {
-            super::open(self.admitted, self.processing, self.admitted.deadline).await;
-        }
-        self.processing.verdict()
     }
 
     fn exchange_with(&self, begin: Vec<u8>) -> BodyExchange<'x> {

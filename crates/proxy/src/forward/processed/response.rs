@@ -6,11 +6,11 @@ use deciders::processing::{BodyMode, Change, Direction, Head, HeadKind};
 use observe::Reason;
 use wire::h1::{Body, BodyDecoder, Response};
 
-use super::converse;
 use super::head::{Framed, of_response, write_response};
+use super::{converse, open_for_body, process_trailers};
 use crate::admit::firewall;
 use crate::answer::deliver::response_fault;
-use crate::body::{Incoming, Piece, Processed, Processor, Source, collect};
+use crate::body::{Incoming, Processed, Source, collect};
 use crate::forward::inspected::Delivered;
 use crate::forward::response::{Received, Receiver, ResponseFraming};
 use crate::io::buffer::Buffer;
@@ -97,13 +97,13 @@ impl Receiver<'_, '_> {
         let may_have_trailers = body != Body::Empty && response.fields.content_length.is_none();
         match mode {
             BodyMode::None if wanted.trailers && may_have_trailers => {
-                self.open_for_body(processing).await?;
+                open_for_body(self.attempted, processing).await.map_err(Fault::never)?;
                 let processed = Processed::new(Incoming { source, timeout }, exchange);
                 made(Framed::AsReceived, body, Source::Processed(Box::new(processed)))
             }
             BodyMode::None => made(Framed::AsReceived, body, source),
             BodyMode::Streamed => {
-                self.open_for_body(processing).await?;
+                open_for_body(self.attempted, processing).await.map_err(Fault::never)?;
                 let processed = Processed::new(Incoming { source, timeout }, exchange);
                 made(Framed::Later, Body::Chunked, Source::Processed(Box::new(processed)))
             }
@@ -158,20 +158,15 @@ impl Receiver<'_, '_> {
             };
             return Ok((Source::Processed(Box::new(Processed::begun(content, rest))), Body::Chunked));
         }
-        let trailers =
-            if has_trailers { self.process_trailers(exchange, trailers).await? } else { Vec::new() };
+        let trailers = if has_trailers {
+            let processed = process_trailers(exchange, trailers, attempted.deadline).await;
+            processed.map_err(|error| Fault::never(response_fault(&error).reason))?
+        } else {
+            Vec::new()
+        };
         let length = content.len() as u64;
         let body = if trailers.is_empty() { Body::of_length(length) } else { Body::Chunked };
         Ok((Source::Processed(Box::new(Processed::whole(content, trailers))), body))
-    }
-
-    async fn process_trailers(&self, exchange: &Exchange<'_>, trailers: Vec<u8>) -> Result<Vec<u8>, Fault> {
-        if !exchange.begin(&Piece::Trailers(&trailers)) {
-            return Ok(trailers);
-        }
-        let answered = exchange.answer(self.attempted.deadline).await;
-        let changed = answered.map_err(|error| Fault::never(response_fault(&error).reason))?;
-        Ok(changed.unwrap_or(trailers))
     }
 
     async fn converse(
@@ -212,14 +207,6 @@ impl Receiver<'_, '_> {
             Ok(true) => Ok(ProcessedResponse { response: own, head: written, body, source, is_unread }),
             Ok(false) | Err(_) => Err(Fault::never(Reason::ProcessorFailed)),
         }
-    }
-
-    /// Opens the stream where the first part is one of the body.
-    async fn open_for_body(&self, processing: &Processing) -> Result<(), Fault> {
-        if !processing.is_open() {
-            super::open(self.attempted.admitted, processing, self.attempted.deadline).await;
-        }
-        processing.verdict().map_err(Fault::never)
     }
 }
 

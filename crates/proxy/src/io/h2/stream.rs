@@ -264,7 +264,6 @@ impl Stream {
     pub(crate) fn reset(&self, code: Code) {
         self.note_gone();
         self.with(|state| state.connection.reset(self.key, code));
-        self.note_gone();
     }
 }
 

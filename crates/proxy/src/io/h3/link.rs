@@ -186,10 +186,10 @@ impl Link {
                     return Poll::Ready(Progress::End(reason));
                 }
                 QuicEvent::Stream(event) => {
-                    let was_cancelled = self
+                    let cancelled = self
                         .quic
                         .look(|quinn| state.stream_event(quinn, &event, &self.clock, self.head_bytes_max));
-                    match was_cancelled {
+                    match cancelled {
                         Ok(0) => {}
                         Ok(count) => return Poll::Ready(Progress::CancelledEarly(count)),
                         Err(fault) => _ = state.fault.get_or_insert(fault),
@@ -343,18 +343,14 @@ impl State {
 
     fn open_own(&mut self, quinn: &mut quinn_proto::Connection, stream: OwnStream) -> Option<StreamId> {
         let id = open_uni(quinn)?;
+        let mut out = Vec::new();
+        self.h3.begin(stream, &mut out);
         let unsent = match stream {
             OwnStream::Decoder => self.h3.unsent_decoder(),
             _ => self.h3.unsent_encoder(),
         };
-        let rest = std::mem::take(unsent);
-        let mut out = Vec::with_capacity(1 + rest.len());
-        self.h3.begin(stream, &mut out);
-        out.extend(rest);
-        match stream {
-            OwnStream::Decoder => *self.h3.unsent_decoder() = out,
-            _ => *self.h3.unsent_encoder() = out,
-        }
+        out.append(unsent);
+        *unsent = out;
         Some(id)
     }
 
@@ -375,7 +371,7 @@ impl State {
         // They may be many, and the connection stays for a while to tell the client of its end.
         self.slots.retain(|_, slot| slot.is_served);
         self.unserved.end_all();
-        self.slots.values_mut().for_each(|slot| slot.wake_all());
+        self.slots.values_mut().for_each(|slot| slot.note_broken_by_peer());
     }
 
     /// Acts on an event of a stream. Returns how many streams were broken off before their heads had come.
@@ -416,10 +412,7 @@ impl State {
             }
             StreamEvent::Stopped { id, .. } => {
                 if let Some(slot) = self.slots.get_mut(&id) {
-                    if !slot.has_finished {
-                        slot.broken_by.get_or_insert(Side::Peer);
-                    }
-                    slot.wake_all();
+                    slot.note_broken_by_peer();
                     if slot.is_left {
                         self.remove(id);
                     }
@@ -462,44 +455,37 @@ impl State {
         let Some(slot) = self.slots.get_mut(&id) else { return false };
         if slot.is_served {
             if let Ok(Some(_)) = quinn.recv_stream(id).received_reset() {
-                slot.note_reset();
+                slot.note_broken_by_peer();
             }
             slot.wake_reader();
             return false;
         }
-        if slot.waits_for_entries {
-            slot.read_end(quinn, id);
-            if slot.broken_by.is_none() {
+        let read = if slot.waits_for_entries { slot.read_end(quinn, id) } else { slot.read_head(quinn, id) };
+        let was_reset = match read {
+            Ok(has_come) => {
+                if has_come {
+                    self.arrive(quinn, id);
+                }
                 return false;
             }
-            let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
-            self.unserved.end();
-            self.remove(id);
-            return true;
-        }
-        match slot.read_head(quinn, id) {
-            Ok(true) => return self.arrive(quinn, id),
-            Ok(false) => {}
             Err(HeadEnd::Reset) => {
                 // The client need not be told of what it has broken off.
                 let _ = quinn.send_stream(id).reset(varint(Code::REQUEST_CANCELLED));
-                self.unserved.end();
-                self.remove(id);
-                return true;
+                true
             }
             Err(HeadEnd::Fault(fault)) => {
                 self.note_fault(quinn, id, fault);
-                self.unserved.end();
-                self.remove(id);
+                false
             }
-        }
-        false
+        };
+        self.unserved.end();
+        self.remove(id);
+        was_reset
     }
 
-    /// Has a request served whose head has come, unless it waits for entries of the table. Never true, as
-    /// nothing was broken off.
-    fn arrive(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) -> bool {
-        let Some(slot) = self.slots.get_mut(&id) else { return false };
+    /// Has a request served whose head has come, unless it waits for entries of the table.
+    fn arrive(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) {
+        let Some(slot) = self.slots.get_mut(&id) else { return };
         let is_blocked = if slot.is_head_too_large {
             Ok(false)
         } else {
@@ -510,7 +496,6 @@ impl State {
             Ok(true) => slot.waits_for_entries = true,
             Err(fault) => self.note_fault(quinn, id, fault),
         }
-        false
     }
 
     /// Goes on with the streams whose entries have come.

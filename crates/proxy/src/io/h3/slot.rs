@@ -147,8 +147,8 @@ impl Slot {
         wake(&mut self.reader);
     }
 
-    /// Notes that the client has reset the stream.
-    pub(super) fn note_reset(&mut self) {
+    /// Notes that the client has broken the stream off, or that the connection has ended.
+    pub(super) fn note_broken_by_peer(&mut self) {
         if !self.has_finished {
             self.broken_by.get_or_insert(Side::Peer);
         }
@@ -206,13 +206,18 @@ impl Slot {
         self.has_end && self.unread.is_empty() && !self.has_trailers && !self.is_head_too_large
     }
 
-    /// Notes what follows a head that waits for entries of the table.
-    pub(super) fn read_end(&mut self, quinn: &mut quinn_proto::Connection, id: StreamId) {
+    /// Notes what follows a head that waits for entries of the table; false, as such a head has come before.
+    pub(super) fn read_end(
+        &mut self,
+        quinn: &mut quinn_proto::Connection,
+        id: StreamId,
+    ) -> Result<bool, HeadEnd> {
         if let Ok(mut chunks) = quinn.recv_stream(id).read(true)
             && !self.has_end
         {
             self.note_end_if_it_has_come(&mut chunks);
         }
+        if self.broken_by.is_some() { Err(HeadEnd::Reset) } else { Ok(false) }
     }
 
     /// Understands content or trailers, as far as bytes have come. Returns whether there is content to take,
@@ -269,7 +274,7 @@ impl Slot {
         let mut recv = quinn.recv_stream(id);
         // A stream that is not there any more was reset.
         let Ok(mut chunks) = recv.read(true) else {
-            self.note_reset();
+            self.note_broken_by_peer();
             return Ok(false);
         };
         let mut read: Option<Bytes> = None;
@@ -291,7 +296,7 @@ impl Slot {
                 Err(ReadError::Blocked) => break,
                 Err(ReadError::Reset(_)) => {
                     drop(chunks);
-                    self.note_reset();
+                    self.note_broken_by_peer();
                     return Ok(false);
                 }
             }

@@ -1,6 +1,5 @@
 //! One request on a connection, as the task that serves it sees it.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
@@ -18,13 +17,11 @@ use crate::limits::HTTP3_PIECE_BYTES_MAX;
 pub(crate) struct Stream {
     link: Rc<Link>,
     id: StreamId,
-    /// The side that broke the stream off first, if any.
-    broken_off: Cell<Option<Side>>,
 }
 
 impl Stream {
     pub(crate) fn new(link: Rc<Link>, id: StreamId) -> Self {
-        Self { link, id, broken_off: Cell::new(None) }
+        Self { link, id }
     }
 
     /// Calls a function with the state of the stream and the connection, and has the driver send.
@@ -232,38 +229,40 @@ impl Stream {
 
     /// Ready when the client has broken the stream off, or the connection has ended.
     pub(crate) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.note_gone() {
-            return Poll::Ready(());
+        match self.link.state.borrow_mut().slots.get_mut(&self.id) {
+            Some(slot) if slot.broken_by.is_none() => {
+                remember(&mut slot.watcher, cx);
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
         }
-        if let Some(slot) = self.link.state.borrow_mut().slots.get_mut(&self.id) {
-            remember(&mut slot.watcher, cx);
-        }
-        Poll::Pending
     }
 
     /// Whether the client has broken the stream off before its response had ended.
     pub(crate) fn was_cancelled(&self) -> bool {
-        self.note_gone();
-        self.broken_off.get() == Some(Side::Peer)
-    }
-
-    /// Notes who has ended the stream early, if it has been.
-    fn note_gone(&self) -> bool {
         let state = self.link.state.borrow();
-        let Some(slot) = state.slots.get(&self.id) else { return true };
-        let by = slot.broken_by.or((state.has_ended && !slot.has_finished).then_some(Side::Peer));
-        self.broken_off.set(self.broken_off.get().or(by));
-        by.is_some()
+        state.slots.get(&self.id).is_some_and(|slot| slot.broken_by == Some(Side::Peer))
     }
 
     /// Resets the stream, since its response cannot be completed.
     pub(crate) fn break_off(&self) {
-        self.note_gone();
-        let state = &mut *self.link.state.borrow_mut();
-        reset(&self.link, state, self.id, Code::INTERNAL_ERROR);
-        if let Some(slot) = state.slots.get_mut(&self.id) {
-            slot.broken_by.get_or_insert(Side::Us);
-        }
+        self.reset(&mut self.link.state.borrow_mut(), Code::INTERNAL_ERROR);
+    }
+
+    /// Resets our side of a stream that has not ended, and asks for nothing more.
+    fn reset(&self, state: &mut State, code: Code) {
+        let Some(slot) = state.slots.get_mut(&self.id) else { return };
+        slot.broken_by.get_or_insert(Side::Us);
+        let code = varint(code);
+        self.link.quic.with(|quinn| {
+            // Either side may have been reset by the client.
+            if !slot.has_finished {
+                let _ = quinn.send_stream(self.id).reset(code);
+            }
+            if !slot.has_end {
+                let _ = quinn.recv_stream(self.id).stop(code);
+            }
+        });
     }
 }
 
@@ -327,22 +326,6 @@ impl Slot {
     }
 }
 
-/// Resets our side of a stream that has not ended, and asks for nothing more.
-fn reset(link: &Link, state: &mut State, id: StreamId, code: Code) {
-    let Some(slot) = state.slots.get_mut(&id) else { return };
-    let code = varint(code);
-    let (has_finished, has_end) = (slot.has_finished, slot.has_end);
-    link.quic.with(|quinn| {
-        // Either side may have been reset by the client.
-        if !has_finished {
-            let _ = quinn.send_stream(id).reset(code);
-        }
-        if !has_end {
-            let _ = quinn.recv_stream(id).stop(code);
-        }
-    });
-}
-
 impl Drop for Stream {
     fn drop(&mut self) {
         let state = &mut *self.link.state.borrow_mut();
@@ -354,7 +337,7 @@ impl Drop for Stream {
         }
         // The response is whole, and the rest of the request is not needed (RFC 9114 section 4.1).
         let code = if slot.has_finished { Code::NO_ERROR } else { Code::REQUEST_CANCELLED };
-        reset(&self.link, state, self.id, code);
+        self.reset(state, code);
         state.remove(self.id);
     }
 }

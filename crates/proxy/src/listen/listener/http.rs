@@ -11,7 +11,7 @@ use reactor::TcpStream;
 use crate::admit::admission;
 use crate::drive::conn;
 use crate::io::listening::{self, Acceptor};
-use crate::request::conn::Peer;
+use crate::request::conn::{Accepted, Peer};
 use crate::worker::Worker;
 
 /// Binds a port that is new in the configuration.
@@ -47,7 +47,7 @@ fn admit(worker: &Rc<Worker>, listener: ListenerId, local: SocketAddr, stream: T
     match admitted {
         Ok(place) => {
             let worker = Rc::clone(worker);
-            reactor::spawn_detached(conn::serve(worker, listener, local, stream, peer, place));
+            reactor::spawn_detached(conn::serve(worker, stream, Accepted { listener, local, peer, place }));
         }
         Err(reason) => {
             worker.recorder.borrow().reason(reason);

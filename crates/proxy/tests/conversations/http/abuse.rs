@@ -74,6 +74,12 @@ fn refused(world: &World) -> u64 {
     world.metrics().sum(CLIENTS, &[("state", "refused")])
 }
 
+/// A fault is counted once its response has been sent.
+fn await_refusals(world: &World) {
+    let refusals = || world.metrics().sum("forebay_faults_total", &[("reason", "abusive_client")]);
+    await_that("refusals to be counted", || refusals() > 0);
+}
+
 fn done(world: &World, action: &str, mode: &str) -> u64 {
     world.metrics().sum(ACTIONS, &[("action", action), ("mode", mode)])
 }
@@ -91,7 +97,7 @@ fn one_client_is_slowed_and_refused_while_others_are_served() {
     assert_eq!(answer.status, 429, "over a connection that it had");
     let seconds: u64 = answer.header("retry-after").expect("when to come again").parse().unwrap();
     assert!((1..=14).contains(&seconds), "{seconds}");
-    assert!(world.metrics().sum("forebay_faults_total", &[("reason", "abusive_client")]) > 0);
+    await_refusals(&world);
     let h2 = H2Client::clear(world.http_address());
     let over_h2 =
         |client| h2.call("GET", "web.test", "/a", &[("x-forwarded-for", client)], true).read_response();
@@ -246,7 +252,7 @@ fn who_opens_connections_for_nothing_is_not_let_in() {
     });
     let mut refused = Connection::from_to(abuser, world.http_address());
     assert_eq!(refused.read_response().status, 429, "before it has said anything");
-    assert!(world.metrics().sum("forebay_faults_total", &[("reason", "abusive_client")]) > 0);
+    await_refusals(&world);
     user.send(GET);
     assert_eq!(user.read_response().status, 200);
     assert_eq!(world.observer().release_clients(&ClientSelector::All), 1);

@@ -163,7 +163,7 @@ fn the_redirect_of_the_root_comes_first_and_the_length_of_a_body_before_what_clo
             let app_root = RequestFilter::AppRoot(Template::parse("/start").unwrap());
             route.request_filters = RequestFilters::new(vec![app_root]).unwrap();
         });
-        forward(model, |forward| forward.body_bytes_max = Some(3));
+        forward(model, |forward| forward.body_bytes_max = Some(3).into());
     });
     let response = world.http_client().ask(&GET.replace("/a", "/"));
     assert_eq!(

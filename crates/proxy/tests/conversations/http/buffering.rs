@@ -180,7 +180,7 @@ fn chunks_that_pass_the_bound_reach_no_endpoint() {
     let upstream = Upstream::new();
     let world = world(&upstream, |forward| {
         buffering(forward);
-        forward.body_bytes_max = Some(10);
+        forward.body_bytes_max = Some(10).into();
     });
     let mut client = world.http_client();
     client.send([CHUNKED, "5\r\nabcde\r\n5\r\nfghij\r\n0\r\n\r\n"].concat());

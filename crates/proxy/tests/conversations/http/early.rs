@@ -14,7 +14,7 @@ const LONG: usize = 8 << 20;
 const MORE: usize = 200 << 10;
 
 fn refusing() -> World {
-    World::http(&[], |model| forward(model, |forward| forward.body_bytes_max = Some(1)))
+    World::http(&[], |model| forward(model, |forward| forward.body_bytes_max = Some(1).into()))
 }
 
 /// Writes a body to its end, and then reads.
@@ -104,7 +104,7 @@ fn a_connection_that_was_to_stay_open_does_so_after_an_early_answer() {
 fn over_http_2_the_stream_is_reset_without_an_error_after_the_answer() {
     let upstream = Upstream::new();
     let world = World::http(&[upstream.address()], |model| {
-        forward(model, |forward| forward.body_bytes_max = Some(1 << 20));
+        forward(model, |forward| forward.body_bytes_max = Some(1 << 20).into());
     });
     let h2 = H2Client::clear(world.http_address());
     let length = LONG.to_string();

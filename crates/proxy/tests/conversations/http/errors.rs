@@ -259,7 +259,8 @@ fn a_body_that_is_too_long_is_not_passed_on_and_its_length_is_0() {
     let chunked =
         "POST /a HTTP/1.1\r\nHost: web.test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n";
     for request in [POST, chunked] {
-        let house = House::new(&[413], |model| forward(model, |forward| forward.body_bytes_max = Some(3)));
+        let house =
+            House::new(&[413], |model| forward(model, |forward| forward.body_bytes_max = Some(3).into()));
         let (response, question) = house.refusal(request);
         assert_eq!(response.said(), (410, "page"));
         assert!(question.contains("\r\nX-Code: 413\r\n"), "{question}");

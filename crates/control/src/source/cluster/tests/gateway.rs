@@ -83,7 +83,7 @@ async fn labels_of_namespaces_are_watched_where_there_are_gateways() {
     assert!(is_watched(&told));
     told.finds(Namespace::KIND, &json!({"metadata": {"name": "a", "labels": {"team": "blue"}}}));
     let namespace = told.cluster.index.gateway.namespaces.get(&NsName::new("", "a")).unwrap();
-    assert_eq!(namespace.object.metadata.labels.get("team").map(String::as_str), Some("blue"));
+    assert_eq!(namespace.object.metadata.label("team"), Some("blue"));
     assert_eq!(told.cluster.index.namespaces, None, "Ingresses of all namespaces count");
 }
 

@@ -109,7 +109,7 @@ pub(super) fn certificate(chain: Vec<Vec<u8>>, key: Vec<u8>) -> Arc<Certificate>
 fn host(name: &str, tls: HostTls) -> Host {
     Host {
         name: HostName::parse(name).unwrap(),
-        aliases: Vec::new(),
+        aliases: model::Rare::default(),
         tls: Arc::new(tls),
         routes: Vec::new(),
         wider: None,

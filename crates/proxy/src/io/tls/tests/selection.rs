@@ -84,7 +84,7 @@ fn names_that_the_certificate_is_not_for_are_shown_the_default_one() {
     let covered = ["a.test", "*.c.test"].map(|name| HostName::parse(name).unwrap());
     let tls = HostTls { shown_for: Some(covered.into()), ..shows(&own) };
     let aliases = ["b.test", "x.c.test"].map(|name| Alias::Name(HostName::parse(name).unwrap()));
-    let with = |tls: HostTls| Host { aliases: aliases.to_vec(), ..host("a.test", tls) };
+    let with = |tls: HostTls| Host { aliases: aliases.to_vec().into(), ..host("a.test", tls) };
     let snapshot = compiled(vec![with(tls.clone())], settings.clone());
     let server_configs = configured(&snapshot, &shared_tls(), None);
     let shown = |name| meet(&Arc::new(client()), Some(name), &server_configs).unwrap().shown().to_vec();
